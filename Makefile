@@ -1,0 +1,65 @@
+# One door to everything: `make` lists the recipes.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PORT   ?= 8000
+
+.PHONY: help setup run test check format format-check lint types imports spelling unit bench lock clean
+
+help: ## List the recipes
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## Create .venv and install the pinned dependencies
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "The venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Installing the pinned dependencies ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: setup ## Start the server with the example configuration on 127.0.0.1:8000
+	@$(BIN)/aviso-server serve --config examples/config.yaml --port $(PORT)
+
+test: setup check ## Run every check and all tests
+
+check: format-check lint types imports spelling unit ## What CI runs
+
+format: setup ## Format the code
+	@$(BIN)/ruff format src tests bench
+	@$(BIN)/ruff check --fix-only --quiet src tests bench
+
+format-check: setup
+	@$(BIN)/ruff format --check src tests bench
+
+lint: setup ## Lint
+	@$(BIN)/ruff check src tests bench
+
+types: setup ## Check types, strictly
+	@$(BIN)/mypy
+
+imports: setup ## Check the direction of imports
+	@$(BIN)/lint-imports
+
+spelling: setup
+	@$(BIN)/codespell src tests docs bench examples *.md
+
+unit: setup ## Run the tests, in parallel and in random order
+	@$(BIN)/pytest -n auto --dist worksteal
+
+bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
+	@$(BIN)/python bench/run.py
+
+lock: setup ## Pin the newest dependencies that pyproject.toml allows
+	@$(BIN)/uv pip compile --quiet --upgrade --extra dev --generate-hashes --strip-extras \
+	  --no-emit-index-url --no-header --universal --python-version 3.11 \
+	  -o requirements.lock pyproject.toml
+
+clean: ## Remove what the recipes made
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

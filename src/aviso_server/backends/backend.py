@@ -1,0 +1,109 @@
+"""The contract between the relay and whatever keeps notifications (operations.md 1).
+
+One stream per event type. Sequences of a stream start at 1, are contiguous, never reused, not
+reset by wipes and not consumed by refused or repeated appends (D10). Storage times never
+decrease with the sequence. The caller has validated everything it appends.
+
+The same contract suite (tests/backends/contract.py) runs over every implementation.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from aviso_server.core.notification import Entry, Notification
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a stream holds at one instant."""
+
+    first: int
+    """Lowest sequence still stored; ``last + 1`` when nothing is."""
+    last: int
+    """Last sequence ever allocated, deleted or not; 0 before the first append."""
+    lost: int = 0
+    """Highest sequence that retention removed, 0 if none. Wipes, deletions and keep-latest are
+    deliberate and do not count: a reader that meets them has missed nothing it was promised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an append was given."""
+
+    sequence: int
+    stored_at_ns: int
+    repeated: bool = False
+    """True when the key was seen before and nothing was stored now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A piece of history."""
+
+    entries: Sequence[Entry]
+    """Ascending by sequence; holes are simply absent."""
+    following: int
+    """Where to go on: every sequence below it has been considered."""
+    bounds: Bounds
+    """The stream's bounds as of this read, so that a reader can tell that it was overtaken."""
+
+
+class Backend(Protocol):
+    """Where notifications are kept. All methods may be called concurrently."""
+
+    kind: str
+    """The configuration's word for it."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether the store can be reached now; drives ``/ready``."""
+        ...
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        """Store, then return. The same key within 120 s for the same event type stores nothing.
+
+        Raises StorageFailed, and then nothing was stored; InvalidRequest when the stream belongs
+        to a differently spelled event type.
+        """
+        ...
+
+    async def bounds(self, event_type: str) -> Bounds:
+        """The bounds now; ``Bounds(1, 0)`` for a stream that never had anything."""
+        ...
+
+    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+        """Up to ``limit`` entries of ``first..last``; raises HistoryFailed."""
+        ...
+
+    async def first_since(self, event_type: str, ns: int) -> int:
+        """Lowest stored sequence at or after a storage time; ``last + 1`` if there is none."""
+        ...
+
+    async def last_until(self, event_type: str, ns: int) -> int:
+        """Highest stored sequence at or before a storage time; ``first - 1`` if there is none."""
+        ...
+
+    def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        """Every entry above ``after``, in order, for as long as it is iterated.
+
+        Ends only by raising LiveFailed, or HistoryLost when what it needs is no longer kept. The
+        caller iterates without delay; it is the one consumer per stream and process.
+        """
+        ...
+
+    async def event_types(self) -> Sequence[str]:
+        """Every event type that has a stream of ours, configured or not."""
+        ...
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        """Remove one notification and leave a hole; False when it is not there."""
+        ...
+
+    async def wipe(self, event_type: str) -> int:
+        """Remove all notifications of a stream, keep its counter; how many there were."""
+        ...
+
+    async def close(self) -> None:
+        """Flush and let go of everything; nothing is called afterwards."""
+        ...

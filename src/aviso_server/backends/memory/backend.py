@@ -1,0 +1,223 @@
+"""The in-memory backend: one process, history until it exits, the same semantics as the others."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.memory.keys import Keys
+from aviso_server.backends.memory.log import Log
+from aviso_server.backends.memory.retention import Budget, TopicLimits, size_of
+from aviso_server.core.errors import StorageFailed
+from aviso_server.core.notification import Entry, Notification, Record
+from aviso_server.core.schema import stream_conflict
+
+MAX_STREAMS = 10_000
+"""Streams kept at the most: event types without schema are made up by clients."""
+
+_REPORT_EVERY_NS = 60 * 1_000_000_000
+"""Budget evictions are logged at most once a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """How much is kept; None is unlimited (D11)."""
+
+    max_messages: int = 1_000_000
+    max_bytes: int = 268_435_456
+    max_history_per_topic: int | None = None
+    max_topics: int | None = None
+
+
+class MemoryBackend:
+    """Keeps every stream as a log in this process.
+
+    Nothing here awaits between looking and changing, so every operation is atomic on the loop.
+    """
+
+    kind = "in_memory"
+    connected = True
+
+    def __init__(self, limits: MemoryLimits, *, now_ns: Callable[[], int]) -> None:
+        self._limits = limits
+        self._now_ns = now_ns
+        self._logs: dict[str, Log] = {}
+        self._owners: dict[str, str] = {}
+        """Event type by stream name, to refuse a second spelling (domain.md 5)."""
+        self._budget = Budget(limits.max_messages, limits.max_bytes)
+        self._topics = TopicLimits(limits.max_history_per_topic, limits.max_topics)
+        self._keys = Keys()
+        self._stamp_ns = 0
+        self._evicted = _Evicted()
+        self._journal = structlog.get_logger()
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        """Store a notification."""
+        event_type = notification.event_type
+        now = self._now_ns()
+        if (repeat := self._keys.seen(event_type, key, now)) is not None:
+            return repeat
+        log = self._log_for(event_type)
+        if size_of(notification) > self._limits.max_bytes:
+            raise StorageFailed(
+                "Failed to store notification",
+                details=f"notification is larger than max_bytes ({self._limits.max_bytes})",
+            )
+        # One stamp for all streams: appending order is then also the order of age.
+        self._stamp_ns = max(now, self._stamp_ns)
+        record = Record(log.last + 1, self._stamp_ns, notification)
+        log.append(record)
+        receipt = Receipt(record.sequence, record.stored_at_ns)
+        self._keys.remember(event_type, key, receipt)
+        self._make_room(record)
+        return receipt
+
+    async def bounds(self, event_type: str) -> Bounds:
+        """The bounds of a stream."""
+        return self._find(event_type).bounds
+
+    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+        """A piece of history."""
+        return self._find(event_type).read(first, last, limit)
+
+    async def first_since(self, event_type: str, ns: int) -> int:
+        """Lowest stored sequence at or after a time."""
+        return self._find(event_type).first_since(ns)
+
+    async def last_until(self, event_type: str, ns: int) -> int:
+        """Highest stored sequence at or before a time."""
+        return self._find(event_type).last_until(ns)
+
+    async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        """Everything above ``after``.
+
+        New records are handed over by the append itself, not read back: a budget smaller than a
+        burst cannot take one away before it was delivered. The pending list needs no bound of
+        its own, because the one consumer empties it on every turn of the loop.
+        """
+        log = self._log_for(event_type)
+        pending: list[Entry] = []
+        grown = asyncio.Event()
+
+        def arrived(record: Record) -> None:
+            pending.append(record)
+            grown.set()
+
+        pending.extend(log.read(after + 1, log.last, limit=log.last).entries)
+        log.listeners.add(arrived)
+        try:
+            while True:
+                if not pending:
+                    grown.clear()
+                    await grown.wait()
+                taken = pending[:]
+                pending.clear()
+                yield taken
+        finally:
+            log.listeners.discard(arrived)
+
+    async def event_types(self) -> Sequence[str]:
+        """Every event type seen so far."""
+        return sorted(self._logs)
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        """Remove one notification."""
+        record = self._find(event_type).remove(sequence)
+        if record is None:
+            return False
+        self._forget((record,))
+        return True
+
+    async def wipe(self, event_type: str) -> int:
+        """Remove all notifications of a stream."""
+        removed = self._find(event_type).clear()
+        self._forget(removed)
+        self._journal.info(
+            "Stream wiped",
+            event_name="backend.in_memory.stream.wiped",
+            event_type=event_type,
+            notifications_removed=len(removed),
+        )
+        return len(removed)
+
+    async def close(self) -> None:
+        """Nothing to flush."""
+
+    def _find(self, event_type: str) -> Log:
+        """The log of an event type, or an empty one that is not kept."""
+        self._refuse_conflict(event_type)
+        return self._logs.get(event_type) or Log(event_type)
+
+    def _log_for(self, event_type: str) -> Log:
+        log = self._logs.get(event_type)
+        if log is not None:
+            return log
+        self._refuse_conflict(event_type)
+        if len(self._logs) >= MAX_STREAMS:
+            raise StorageFailed(
+                "Failed to store notification",
+                details=f"more than {MAX_STREAMS} event types are in use",
+            )
+        log = self._logs[event_type] = Log(event_type)
+        self._owners[event_type.upper()] = event_type
+        return log
+
+    def _refuse_conflict(self, event_type: str) -> None:
+        if self._owners.get(event_type.upper(), event_type) != event_type:
+            raise stream_conflict(event_type)
+
+    def _make_room(self, record: Record) -> None:
+        self._budget.add(record)
+        if self._topics.active:
+            self._keep_latest(record)
+        for old in self._budget.overdue():
+            self._logs[old.notification.event_type].remove(old.sequence, lost=True)
+            self._topics.drop(old)
+            self._evicted.add(old)
+        if self._evicted.messages and self._stamp_ns >= self._evicted.report_at_ns:
+            self._report_evicted()
+
+    def _keep_latest(self, record: Record) -> None:
+        gone, evicted = self._topics.add(record)
+        for old in gone:
+            self._logs[old.notification.event_type].remove(old.sequence)
+            self._budget.drop(old)
+        if evicted is not None:
+            self._journal.warning(
+                "Topic evicted",
+                event_name="backend.in_memory.topic.evicted",
+                removed_topic=".".join(evicted),
+                max_topics=self._limits.max_topics,
+            )
+
+    def _forget(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._budget.drop(record)
+            self._topics.drop(record)
+
+    def _report_evicted(self) -> None:
+        self._journal.warning(
+            "Oldest notifications evicted to stay within the memory budget",
+            event_name="backend.in_memory.budget.evicted",
+            messages_removed=self._evicted.messages,
+            bytes_removed=self._evicted.total_bytes,
+        )
+        self._evicted = _Evicted(report_at_ns=self._stamp_ns + _REPORT_EVERY_NS)
+
+
+@dataclass(slots=True)
+class _Evicted:
+    """What the budget took since the last report."""
+
+    messages: int = 0
+    total_bytes: int = 0
+    report_at_ns: int = 0
+
+    def add(self, record: Record) -> None:
+        self.messages += 1
+        self.total_bytes += size_of(record.notification)
+
+
+_: type[Backend] = MemoryBackend

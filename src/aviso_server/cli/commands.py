@@ -1,0 +1,139 @@
+"""The commands and their options."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+import yaml
+from rich.console import Console
+
+from aviso_server import __version__, settings
+from aviso_server.cli import help as texts
+from aviso_server.cli import tables
+from aviso_server.core.json import Json
+from aviso_server.settings import Settings, SettingsError
+
+app = typer.Typer(
+    name="aviso-server",
+    help=texts.MAIN,
+    epilog=texts.MAIN_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    # Help and errors as plain text: they are read in logs and pipes as often as in terminals.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
+
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration file; only this one is read."
+    ),
+]
+
+
+def main() -> None:
+    """Run the command line; ends the process with the command's exit code."""
+    app()
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
+    if value:
+        typer.echo(f"aviso-server {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog=texts.SERVE_EPILOG)
+def serve(
+    config: ConfigFile = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Bind address; wins over the settings.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=0, max=65_535, help="Port; 0 picks one and prints it."),
+    ] = None,
+) -> None:
+    """Run the server until it is told to stop."""
+    chosen: dict[str, Json] = {"host": host, "port": port}
+    given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
+    loaded = _load(config, overrides={"application": given})
+    # Imported here so that check and schema need no event loop, broker client or web framework.
+    from aviso_server.server import run  # noqa: PLC0415
+
+    raise typer.Exit(run(loaded))
+
+
+@app.command(epilog=texts.CHECK_EPILOG)
+def check(config: ConfigFile = None) -> None:
+    """List every fault, or print the effective settings."""
+    loaded = _load(config)
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning.path}: {warning.message}", err=True)
+    dump = yaml.safe_dump(settings.redacted(loaded), sort_keys=False, allow_unicode=True)
+    typer.echo(dump, nl=False)
+
+
+@app.command(epilog=texts.SCHEMA_EPILOG)
+def schema(
+    event_type: Annotated[
+        str | None, typer.Argument(metavar="[EVENT_TYPE]", help="Only this event type.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Show the event types and their fields."""
+    loaded = _load(config)
+    known = loaded.catalogue.schemas
+    if event_type is not None and event_type not in known:
+        names = ", ".join(sorted(known)) or "none"
+        typer.echo(f"unknown event type '{event_type}'; configured: {names}", err=True)
+        raise typer.Exit(1)
+    shown = [item for name, item in known.items() if event_type in {None, name}]
+    tables.show(_console(), shown, url=loaded.application.base_url)
+
+
+def _load(config: Path | None, overrides: Mapping[str, Json] | None = None) -> Settings:
+    home = os.environ.get("HOME")
+    try:
+        return settings.load(
+            config_file=config,
+            environ=os.environ,
+            cwd=Path.cwd(),
+            home=Path(home) if home else None,
+            overrides=overrides,
+        )
+    except SettingsError as error:
+        _report(error)
+        raise typer.Exit(1) from None
+
+
+def _report(error: SettingsError) -> None:
+    typer.echo(
+        "Failed to load configuration"
+        f" (service_name=aviso-server, service_version={__version__}): ",
+        err=True,
+    )
+    for fault in error.faults:
+        typer.echo(f"  {fault}", err=True)
+
+
+def _console() -> Console:
+    if sys.stdout.isatty():
+        return Console()
+    # Wide enough that no cell of a realistic schema is folded in a file or a pipe.
+    return Console(width=160, color_system=None, highlight=False)

@@ -1,0 +1,95 @@
+"""Event types as readable tables."""
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from aviso_server.cli.sample import notification
+from aviso_server.core.fields.field import Field
+from aviso_server.core.json import Json
+from aviso_server.core.schema import Schema
+
+_NOT_OPTIONS = frozenset({"type", "required", "description"})
+
+
+def show(console: Console, schemas: Sequence[Schema], *, url: str) -> None:
+    """Print one table per event type, each with a command that notifies it."""
+    if not schemas:
+        console.print("No event types are configured: any event type is accepted.", style="dim")
+    for schema in schemas:
+        console.print(Text(schema.event_type, style="bold"), Text(_summary(schema), style="dim"))
+        for line in _lines(console, _table(schema, boxed=console.is_terminal)):
+            console.print(line, soft_wrap=True)
+        # Printed as plain, unwrapped text so that it can be copied.
+        console.print(Text(curl(schema, url)), soft_wrap=True)
+        console.print()
+
+
+def curl(schema: Schema, url: str) -> str:
+    """A shell command that notifies this event type."""
+    body = msgspec.json.encode(notification(schema)).decode()
+    return (
+        f"curl -X POST {url.rstrip('/')}/api/v1/notification"
+        f" -H 'Content-Type: application/json' -d {shlex.quote(body)}"
+    )
+
+
+def _summary(schema: Schema) -> str:
+    words = {None: "optional", False: "optional", True: "required"}
+    parts = [
+        f"topic base {schema.base}",
+        f"stream {schema.stream}",
+        f"payload {words[schema.payload_required]}",
+    ]
+    if schema.access is not None and schema.access.required:
+        parts.append("authentication required")
+    return f"({', '.join(parts)})"
+
+
+def _table(schema: Schema, *, boxed: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD if boxed else None, pad_edge=boxed)
+    for heading in ("field", "type", "required", "options", "topic", "description"):
+        table.add_column(heading)
+    for field in schema.fields:
+        table.add_row(
+            Text(field.name),
+            field.type,
+            "yes" if field.required else "no",
+            Text(_options(field)),
+            _place(schema, field.name),
+            Text(field.description or ""),
+        )
+    return table
+
+
+def _options(field: Field) -> str:
+    chosen = {
+        key: value
+        for key, value in field.view().items()
+        if key not in _NOT_OPTIONS and value is not None
+    }
+    return ", ".join(f"{key} {_text(value)}" for key, value in chosen.items())
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _place(schema: Schema, name: str) -> str:
+    order = schema.token_fields or ()
+    return str(order.index(name) + 1) if name in order else "-"
+
+
+def _lines(console: Console, table: Table) -> list[Text]:
+    """The table's lines without the blanks that only pad them to the console's width."""
+    with console.capture() as capture:
+        console.print(table)
+    lines = [Text.from_ansi(line) for line in capture.get().splitlines()]
+    for line in lines:
+        line.rstrip()
+    return lines

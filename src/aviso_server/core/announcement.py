@@ -1,0 +1,23 @@
+"""From a notify request to a notification: the one definition of what may be announced."""
+
+from msgspec import UNSET
+
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.identifier import announced
+from aviso_server.core.json import compact
+from aviso_server.core.notification import Notification
+from aviso_server.core.schema import Schema
+from aviso_server.core.topic import tokens_of
+from aviso_server.core.wire import NotificationRequest
+
+
+def notification_of(schema: Schema, request: NotificationRequest) -> Notification:
+    """Validate a request against its schema (http.md 4.1 step 12), in the contract's order."""
+    identifier = announced(schema, request.identifier)
+    if request.payload is UNSET and schema.payload_required:
+        raise InvalidRequest(
+            "Payload is required for notify operation based on schema configuration"
+        )
+    payload = b"null" if request.payload is UNSET else compact(request.payload)
+    tokens = tokens_of(schema, identifier.values, identifier.geometry)
+    return Notification(schema.event_type, tokens, identifier.values, identifier.geometry, payload)

@@ -1,0 +1,89 @@
+"""Every error the service raises on purpose, in one tree.
+
+    AvisoError
+    ├── RequestError                the client can mend it (4xx)
+    │   ├── MalformedBody           not JSON
+    │   ├── UnknownMember           a top-level member outside the contract
+    │   ├── WrongShape              JSON of the wrong shape
+    │   ├── UnknownEventType        strict mode, event type not configured (D12)
+    │   ├── InvalidRequest          anything else the contract refuses
+    │   └── BodyTooLarge            over ``application.max_body_bytes`` (D19)
+    ├── NotFound                    an admin target that is not there (D24)
+    ├── StorageFailed               the backend did not take a notification
+    ├── SetupFailed                 a stream could not be opened
+    ├── HistoryFailed               history could not be read (D6)
+    │   └── HistoryLost             history that is needed is no longer kept (D8)
+    └── LiveFailed                  the live source is gone for good (D7)
+
+An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
+to ``message`` for single-level errors). Its class decides the HTTP status, in one table at the
+edge; nothing ever looks at the text.
+"""
+
+
+class AvisoError(Exception):
+    """Base of all deliberate errors."""
+
+    def __init__(self, message: str, *, details: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = message if details is None else details
+
+
+class RequestError(AvisoError):
+    """The request cannot be served as sent; the client can mend it."""
+
+
+class MalformedBody(RequestError):
+    """The body is not JSON, or is in an encoding we do not read."""
+
+
+class UnknownMember(RequestError):
+    """The request object has a member outside the contract."""
+
+
+class WrongShape(RequestError):
+    """The body is JSON but not of the request's shape."""
+
+
+class UnknownEventType(RequestError):
+    """Strict mode and the event type is not configured (D12)."""
+
+    def __init__(self, event_type: str, configured: tuple[str, ...]) -> None:
+        super().__init__(f"unknown event type '{event_type}'")
+        self.configured = configured
+
+
+class InvalidRequest(RequestError):
+    """A well-formed request that breaks a rule of its endpoint, schema or a field."""
+
+
+class BodyTooLarge(RequestError):
+    """The body exceeds the configured limit (D19)."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"Request body exceeds the limit of {limit_bytes} bytes")
+
+
+class NotFound(AvisoError):
+    """An admin operation names something that does not exist (D24)."""
+
+
+class StorageFailed(AvisoError):
+    """The backend did not accept a notification; nothing was stored."""
+
+
+class SetupFailed(AvisoError):
+    """A watch or replay could not be set up."""
+
+
+class HistoryFailed(AvisoError):
+    """Reading history failed part-way (D6)."""
+
+
+class HistoryLost(HistoryFailed):
+    """A reader needs history that is no longer kept (D8)."""
+
+
+class LiveFailed(AvisoError):
+    """The live source of a stream is lost and could not be recreated (D7)."""

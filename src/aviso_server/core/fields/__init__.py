@@ -1,0 +1,1 @@
+"""The kinds of identifier field: text, number, moment, place."""

@@ -1,0 +1,92 @@
+"""The filter: which notifications a watch or replay asked for (domain.md 7).
+
+Rules
+- A filter is compiled once per request and means the same on history and on live notifications.
+- It has exact texts, constraints and at most one spatial test, and all of them must hold.
+- Exact texts compare with the stored canonical text of the field, whether or not the field is a
+  topic token (D13). A field that a notification does not have never matches.
+- Spatial fields are never compared as text (D14).
+
+Theory of operation
+``matches`` decides one notification. ``select`` decides a batch: the cheap scalar tests one by
+one, then the spatial test once, vectorised, on those that are left. Both give the same answer
+(a property test draws filters and records). Filters are hashable values, so that subscribers
+who ask the same thing share one entry in the hub.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import TypeAlias
+
+from aviso_server.core.constraint import Constraint
+from aviso_server.core.geometry import Spatial
+from aviso_server.core.notification import Entry, Notification, Record
+
+_Test: TypeAlias = Callable[[Notification], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The compiled identifier of a watch or replay request; equal requests are equal filters."""
+
+    exact: tuple[tuple[str, str], ...] = ()
+    """Field and canonical text, in name order."""
+    constraints: tuple[Constraint, ...] = ()
+    """In field name order."""
+    spatial: Spatial | None = None
+    _scalar: _Test | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_scalar", _scalar_test(self.exact, self.constraints))
+
+    @property
+    def everything(self) -> bool:
+        """True when every notification of the event type matches."""
+        return self._scalar is None and self.spatial is None
+
+    def matches(self, notification: Notification) -> bool:
+        """True when the notification is asked for."""
+        if self._scalar is not None and not self._scalar(notification):
+            return False
+        return self.spatial is None or self.spatial.matches(notification.geometry)
+
+    def select(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The entries asked for, in order; unreadable ones are kept, to be reported in place."""
+        kept = list(entries)
+        if (test := self._scalar) is not None:
+            kept = [e for e in kept if not isinstance(e, Record) or test(e.notification)]
+        if self.spatial is not None and kept:
+            kept = list(compress(kept, _spatial_mask(self.spatial, kept)))
+        return kept
+
+
+def _spatial_mask(spatial: Spatial, entries: Sequence[Entry]) -> list[bool]:
+    readable = [e.notification.geometry for e in entries if isinstance(e, Record)]
+    decided = iter(spatial.select(readable).tolist())
+    return [next(decided) if isinstance(e, Record) else True for e in entries]
+
+
+def _scalar_test(
+    exact: tuple[tuple[str, str], ...], constraints: tuple[Constraint, ...]
+) -> _Test | None:
+    """One closure for all scalar tests; None when there is nothing to test."""
+    wanted = dict(exact).items()
+    tests = tuple((c.field, c.test) for c in constraints)
+
+    def exactly(notification: Notification) -> bool:
+        return wanted <= notification.identifier.items()
+
+    def constrained(notification: Notification) -> bool:
+        get = notification.identifier.get
+        for name, test in tests:
+            text = get(name)
+            if text is None or not test(text):
+                return False
+        return True
+
+    if not tests:
+        return exactly if exact else None
+    if not exact:
+        return constrained
+    return lambda notification: exactly(notification) and constrained(notification)

@@ -1,0 +1,183 @@
+"""From the identifier of a request to stored values (notify) or to a filter (watch, replay).
+
+The order of the checks here decides which error a client sees first: unknown names, then the
+declared fields in schema order (domain.md 4, D12, D20).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aviso_server.core.constraint import Constraint
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.fields.field import Field, ScalarField, scalar_text
+from aviso_server.core.fields.place import PointCloudField, parse_point, parse_polygon
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Contains, Geometry, Intersects, Spatial
+from aviso_server.core.json import Json
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
+
+Values = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """What a notification is about."""
+
+    values: Mapping[str, str]
+    """Canonical text by field name, in name order."""
+    geometry: Geometry | None = None
+
+
+def refuse_point(identifier: Values) -> None:
+    """A producer announces areas; ``point`` only asks for them (http.md 4.1 step 9)."""
+    if "point" in identifier:
+        raise InvalidRequest(
+            "identifier.point is only supported for watch/replay endpoints, not /notification"
+        )
+
+
+def check_spatial(identifier: Values) -> None:
+    """At most one spatial filter, and a ``point`` that reads as one (http.md 4.2 step 10)."""
+    if "point" not in identifier:
+        return
+    if "polygon" in identifier:
+        raise InvalidRequest(
+            "Cannot specify both identifier.polygon and identifier.point. "
+            "Provide only one spatial filter."
+        )
+    _point(identifier["point"])
+
+
+def announced(schema: Schema, identifier: Values) -> Identifier:
+    """The validated identifier of a notify request (domain.md 4.1)."""
+    if schema.generic:
+        return Identifier(
+            {
+                name: _generic(name, identifier[name], Operation.NOTIFY)
+                for name in sorted(identifier)
+            }
+        )
+    _refuse_unknown(identifier, set(schema.by_name), Operation.NOTIFY)
+    values: dict[str, str] = {}
+    geometry: Geometry | None = None
+    for field in schema.fields:
+        if field.name not in identifier:
+            raise InvalidRequest(f"Required field '{field.name}' missing for notify operation")
+        value = identifier[field.name]
+        if isinstance(value, dict):
+            raise _no_constraint(field.name)
+        if isinstance(field, ScalarField):
+            values[field.name] = field.canonical(scalar_text(field.name, value))
+        else:
+            geometry = field.parse(_not_null(field.name, value))
+    return Identifier(dict(sorted(values.items())), geometry)
+
+
+def requested(schema: Schema, identifier: Values, operation: Operation) -> Filter:
+    """The filter that a watch or replay request asks for (domain.md 4.2)."""
+    if schema.generic:
+        if "point" in identifier:
+            raise InvalidRequest("Field 'point' is not supported without schema")
+        return Filter(tuple((n, _generic(n, identifier[n], operation)) for n in sorted(identifier)))
+    _refuse_unknown(identifier, set(schema.by_name) | _extras(schema), operation)
+    if isinstance(schema.spatial, PointCloudField):
+        _refuse_cloud_filters(identifier)
+    exact: list[tuple[str, str]] = []
+    constraints: list[Constraint] = []
+    spatial: Spatial | None = None
+    for field in schema.fields:
+        name = field.name
+        if not isinstance(field, ScalarField):
+            spatial = _spatial(field, identifier, operation)
+        elif name in identifier:
+            value = identifier[name]
+            if isinstance(value, dict):
+                constraints.append(field.constrain(value))
+            else:
+                exact.append((name, field.canonical(scalar_text(name, value))))
+        elif field.required:
+            raise _missing(name, operation)
+    constraints.sort(key=lambda constraint: constraint.field)
+    return Filter(tuple(sorted(exact)), tuple(constraints), spatial)
+
+
+def _refuse_unknown(identifier: Values, known: set[str], operation: Operation) -> None:
+    unknown = identifier.keys() - known
+    if unknown:
+        raise InvalidRequest(
+            f"Unknown field '{min(unknown)}' provided for {operation.value} operation"
+        )
+
+
+def _extras(schema: Schema) -> set[str]:
+    """Names a filter may use although the schema does not declare them."""
+    if schema.spatial is None:
+        return set()
+    # On a point-cloud schema ``point`` gets its own, clearer refusal.
+    return {"point", "polygon"} if isinstance(schema.spatial, PointCloudField) else {"point"}
+
+
+def _refuse_cloud_filters(identifier: Values) -> None:
+    if "point_cloud" in identifier:
+        raise InvalidRequest(
+            "identifier.point_cloud is only supported for notify operation; "
+            "use identifier.polygon for watch and replay"
+        )
+    if "point" in identifier:
+        raise InvalidRequest("identifier.point is not supported for point-cloud schemas")
+
+
+def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial | None:
+    """The spatial test, checked where the spatial field stands in schema order."""
+    if "polygon" in identifier:
+        value = identifier["polygon"]
+        if isinstance(value, dict):
+            raise InvalidRequest(
+                "Field 'polygon' does not support constraint filters; expected scalar value"
+            )
+        return Intersects(parse_polygon("polygon", _not_null("polygon", value)))
+    if "point" in identifier:
+        return Contains(*_point(identifier["point"]))
+    if field.required:
+        raise _missing(field.name, operation)
+    return None
+
+
+def _point(value: Json) -> tuple[float, float]:
+    if value is None:
+        raise InvalidRequest(
+            "identifier.point must be a scalar value: Field 'point' cannot be null"
+        )
+    if isinstance(value, dict):
+        raise InvalidRequest(
+            "identifier.point must be a scalar value: "
+            "Field 'point' constraint object is not allowed in this operation"
+        )
+    return parse_point(value)
+
+
+def _generic(name: str, value: Json, operation: Operation) -> str:
+    """The text of a field of an event type without schema (domain.md 5)."""
+    if isinstance(value, dict):
+        if operation is Operation.NOTIFY:
+            raise _no_constraint(name)
+        raise InvalidRequest(f"Field '{name}' constraint object is not supported without schema")
+    text = scalar_text(name, value)
+    if not text:
+        raise InvalidRequest(f"Field '{name}' cannot be empty")
+    return text
+
+
+def _not_null(name: str, value: Json) -> Json:
+    if value is None:
+        raise InvalidRequest(f"Field '{name}' cannot be null")
+    return value
+
+
+def _no_constraint(name: str) -> InvalidRequest:
+    return InvalidRequest(f"Field '{name}' constraint object is not supported for notify operation")
+
+
+def _missing(name: str, operation: Operation) -> InvalidRequest:
+    return InvalidRequest(f"Required field '{name}' missing for {operation.value} operation")

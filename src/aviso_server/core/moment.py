@@ -1,0 +1,66 @@
+"""Moments as text: nanoseconds since the epoch in the spellings of the wire.
+
+Every function is total. A request may name an instant just outside the years 0001 to 9999 (by
+an offset), so the calendar is counted in cycles of 400 years instead of with ``datetime``, which
+ends there. Years outside 0000 to 9999 carry a sign, as ISO 8601 wants.
+"""
+
+from datetime import date
+from functools import lru_cache
+
+NS_PER_SECOND = 1_000_000_000
+SECONDS_PER_DAY = 86_400
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+"""Days from 0001-01-01, which is day 1, to the epoch."""
+CYCLE_DAYS = 146_097
+"""Days in 400 years, after which the Gregorian calendar repeats."""
+
+
+def rfc3339(ns: int) -> str:
+    """UTC with ``Z`` and the shortest lossless of 0, 3, 6 or 9 fraction digits (http.md 10)."""
+    second, fraction = divmod(ns, NS_PER_SECOND)
+    return f"{_whole(second)}{_digits(fraction)}Z"
+
+
+def rfc3339_offset(ns: int) -> str:
+    """The same instant and precision with ``+00:00`` in place of ``Z`` (http.md 6.2)."""
+    second, fraction = divmod(ns, NS_PER_SECOND)
+    return f"{_whole(second)}{_digits(fraction)}+00:00"
+
+
+def seconds(ns: int) -> str:
+    """``YYYY-MM-DDTHH:MM:SSZ``, truncated towards the past (http.md 9.1)."""
+    return f"{_whole(ns // NS_PER_SECOND)}Z"
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Days since the epoch of a date in years 0000 to 9999; ValueError if there is none such."""
+    if year == 0:
+        return date(400, month, day).toordinal() - CYCLE_DAYS - EPOCH_DAY
+    return date(year, month, day).toordinal() - EPOCH_DAY
+
+
+def _digits(fraction_ns: int) -> str:
+    if fraction_ns == 0:
+        return ""
+    if fraction_ns % 1_000_000 == 0:
+        return f".{fraction_ns // 1_000_000:03}"
+    if fraction_ns % 1000 == 0:
+        return f".{fraction_ns // 1000:06}"
+    return f".{fraction_ns:09}"
+
+
+# Notifications arrive in time order, so neighbours mostly share their second.
+@lru_cache(maxsize=1024)
+def _whole(second: int) -> str:
+    days, rest = divmod(second, SECONDS_PER_DAY)
+    cycles, day = divmod(days + EPOCH_DAY - 1, CYCLE_DAYS)
+    in_cycle = date.fromordinal(day + 1)
+    minutes, s = divmod(rest, 60)
+    hour, minute = divmod(minutes, 60)
+    year = _year(in_cycle.year + 400 * cycles)
+    return f"{year}-{in_cycle.month:02}-{in_cycle.day:02}T{hour:02}:{minute:02}:{s:02}"
+
+
+def _year(year: int) -> str:
+    return f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"

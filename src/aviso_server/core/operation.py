@@ -1,0 +1,11 @@
+"""The three things a client does with notifications."""
+
+from enum import Enum
+
+
+class Operation(Enum):
+    """An endpoint's operation; the value is the word used in messages."""
+
+    NOTIFY = "notify"
+    WATCH = "watch"
+    REPLAY = "replay"

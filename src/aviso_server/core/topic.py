@@ -1,0 +1,111 @@
+"""Topics: the token codec, the topic of a notification, the pattern of a request (domain.md 6).
+
+A topic is a list of decoded tokens. Its *subject* is the wire form (NATS subject): each token
+percent-encoded, joined with ``.``. Its *display* form is the decoded tokens joined with ``.``;
+it is for people only, because a value may itself contain a dot.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Area, Geometry
+from aviso_server.core.schema import Schema
+
+MAX_SUBJECT_BYTES = 3072
+"""Longest subject accepted: protects the NATS connection, whose control line is bounded."""
+
+FREE = "*"
+"""Shown for a free token in a request pattern; never stored and never matched (D17)."""
+
+_UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
+_ESCAPE = re.compile(rb"%(?P<hex>[0-9A-Fa-f]{2})")
+
+
+class TopicError(ValueError):
+    """A subject token that is not validly encoded."""
+
+
+def encode_token(token: str) -> str:
+    """Percent-encode what NATS gives a meaning to or cannot carry; the rest passes through."""
+    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", token)
+
+
+def decode_token(token: str) -> str:
+    """Undo ``encode_token``: one pass over the bytes, any ``%HH`` in either case."""
+    if "%" not in token:
+        return token
+    raw = token.encode()
+    _check_escapes(raw, token)
+    decoded = _ESCAPE.sub(lambda found: bytes([int(found["hex"], 16)]), raw)
+    try:
+        return decoded.decode()
+    except UnicodeDecodeError as error:
+        raise TopicError(f"Decoded token is not valid UTF-8 ('{token}'): {error.reason}") from None
+
+
+def _check_escapes(raw: bytes, token: str) -> None:
+    at = raw.find(b"%")
+    while at >= 0:
+        digits = raw[at + 1 : at + 3]
+        for digit in digits:
+            if digit not in b"0123456789abcdefABCDEF":
+                raise TopicError(
+                    f"Invalid percent-encoding: non-hex '{chr(digit)}' in token '{token}'"
+                )
+        if len(digits) < 2:
+            raise TopicError(f"Invalid percent-encoding: trailing '%' in token '{token}'")
+        at = raw.find(b"%", at + 3)
+
+
+def subject(tokens: Sequence[str]) -> str:
+    """The wire form of a topic."""
+    return ".".join(map(encode_token, tokens))
+
+
+def parse_subject(text: str) -> tuple[str, ...]:
+    """The tokens of a wire subject, or TopicError."""
+    return tuple(map(decode_token, text.split(".")))
+
+
+def tokens_of(
+    schema: Schema, identifier: Mapping[str, str], geometry: Geometry | None
+) -> tuple[str, ...]:
+    """The topic of a notification (domain.md 6.2), or InvalidRequest when it is too long."""
+    names = schema.token_fields
+    if names is None:
+        names = tuple(sorted(identifier))
+    tokens = (schema.base, *(_value(name, identifier, geometry) for name in names))
+    size = len(subject(tokens).encode())
+    if size > MAX_SUBJECT_BYTES:
+        raise InvalidRequest(
+            f"Topic exceeds maximum length of {MAX_SUBJECT_BYTES} bytes, got: {size}"
+        )
+    return tokens
+
+
+def _value(name: str, identifier: Mapping[str, str], geometry: Geometry | None) -> str:
+    if name == "polygon" and isinstance(geometry, Area):
+        return geometry.text
+    return identifier[name]
+
+
+def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
+    """The identifier fields that a stored topic carries (domain.md 6.3).
+
+    Surplus tokens are ignored and missing ones leave the field out: the topic may have been
+    written under another version of the schema. Spatial fields never come from tokens.
+    """
+    spatial = schema.spatial.name if schema.spatial else None
+    names = schema.token_fields or ()
+    return {name: token for name, token in zip(names, tokens[1:], strict=False) if name != spatial}
+
+
+def pattern(schema: Schema, request: Filter) -> str:
+    """How a watch or replay request is shown in control frames, errors and logs (domain.md 6.4)."""
+    exact = dict(request.exact)
+    names = schema.token_fields
+    if names is None:
+        return ".".join((schema.base, *exact.values()))
+    return ".".join((schema.base, *(exact.get(name, FREE) for name in names)))

@@ -1,0 +1,129 @@
+"""Request bodies as typed values: the request object (http.md 3) and the wipe request (13)."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from aviso_server.core.errors import UnknownMember, WrongShape
+from aviso_server.core.json import compact, parse, refuse_excess
+
+if TYPE_CHECKING:
+    from aviso_server.core.json import Json
+else:
+    # msgspec cannot build a decoder for a recursive alias; ``object`` takes any value as it is.
+    Json = object
+
+
+class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a client sends to notify, watch or replay; only its shape has been checked."""
+
+    event_type: str
+    identifier: dict[str, Json]
+    from_id: str | None = None
+    """Cursors are texts; an integer cursor is its decimal text, null is absent (D18)."""
+    from_date: str | None = None
+    to_id: str | None = None
+    to_date: str | None = None
+    payload: Json | UnsetType = UNSET
+    """UNSET when omitted; an explicit null is a payload whose value is null (D21)."""
+
+
+_MEMBERS = NotificationRequest.__struct_fields__
+_CURSORS = ("from_date", "from_id", "to_date", "to_id")
+_ALLOWED = ", ".join(f'"{name}"' for name in _MEMBERS)
+_GOOD = msgspec.json.Decoder(NotificationRequest)
+
+
+def parse_request(body: bytes) -> NotificationRequest:
+    """The request object in a body; MalformedBody, UnknownMember or WrongShape (http.md 4, 6.1).
+
+    A good body with text cursors is decoded in one step. Anything else is read again as plain
+    JSON, which either explains what is wrong or turns integer cursors into text.
+    """
+    try:
+        request = _GOOD.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _examine(parse(body))
+    refuse_excess(body)
+    return request
+
+
+def parse_wipe(body: bytes) -> str:
+    """The stream name in a wipe request; MalformedBody or WrongShape (http.md 13).
+
+    Members other than ``stream_name`` are ignored.
+    """
+    failed = "Json deserialize error"
+    value = parse(body, failed=failed)
+    if not isinstance(value, dict):
+        raise WrongShape(
+            f"{failed}: invalid type: {_found(value)}, expected struct WipeStreamRequest"
+        )
+    if "stream_name" not in value:
+        raise WrongShape(f"{failed}: missing field `stream_name`")
+    name = value["stream_name"]
+    if not isinstance(name, str):
+        raise WrongShape(f"{failed}: invalid type: {_found(name)}, expected a string")
+    return name
+
+
+def _examine(value: "Json") -> NotificationRequest:
+    """The request in a JSON value, by the order of http.md 4 and 6.1.
+
+    Unknown members first, then the type of each member alphabetically, then missing members.
+    """
+    if not isinstance(value, dict):
+        raise _wrong_type(value, "struct NotificationRequest")
+    unknown = value.keys() - set(_MEMBERS)
+    if unknown:
+        raise UnknownMember(
+            f"Request contains unknown fields: Unknown field '{min(unknown)}' in request. "
+            f"Allowed fields: [{_ALLOWED}]"
+        )
+    members = dict(value)
+    for name in sorted(members):
+        members[name] = _member(name, members[name])
+    for name in ("event_type", "identifier"):
+        if name not in members:
+            raise WrongShape(f"Request deserialization failed: missing field `{name}`")
+    return msgspec.convert(members, NotificationRequest)
+
+
+def _member(name: str, value: "Json") -> "Json":
+    """One member with its type checked; an integer cursor becomes text (D18)."""
+    if name == "identifier" and not isinstance(value, dict):
+        raise _wrong_type(value, "a map")
+    if name == "event_type" and not isinstance(value, str):
+        raise _wrong_type(value, "a string")
+    if name in _CURSORS and value is not None and not isinstance(value, str):
+        # bool is a kind of int in Python, and not a cursor.
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _wrong_type(value, "a string")
+        return str(value)
+    return value
+
+
+def _wrong_type(value: "Json", expected: str) -> WrongShape:
+    return WrongShape(
+        f"Request deserialization failed: invalid type: {_found(value)}, expected {expected}"
+    )
+
+
+def _found(value: "Json") -> str:
+    """What a value is, in the words of http.md 6.1."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"boolean `{str(value).lower()}`"
+        case int():
+            return f"integer `{value}`"
+        case float():
+            return f"floating point `{compact(value).decode()}`"
+        case str():
+            return f"string {compact(value).decode()}"
+        case list():
+            return "sequence"
+        case dict():
+            return "map"

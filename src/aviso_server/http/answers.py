@@ -1,0 +1,182 @@
+"""The JSON answers of the service as typed values, in wire key order (http.md 8, 12, 13).
+
+Handlers encode these structs and the OpenAPI document describes them, so the two cannot differ.
+Schema answers and errors are written with sorted keys (http.md 2); their members are declared in
+that order here.
+Their docstrings are published there, so they name no decisions: D2 added the notify answer's
+last three members, D24 decided health, readiness and wipes.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+RequestId = Annotated[
+    str,
+    Meta(
+        description="The request's id: a lower-case UUID version 4, also in `X-Request-ID`.",
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+        examples=["0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6"],
+    ),
+]
+FieldType = Literal[
+    "StringHandler",
+    "DateHandler",
+    "EnumHandler",
+    "ExpverHandler",
+    "IntHandler",
+    "FloatHandler",
+    "TimeHandler",
+    "PolygonHandler",
+    "PointCloudHandler",
+]
+
+
+class HealthResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The process serves; nothing is said about the backend."""
+
+    status: Literal["ok"]
+
+
+class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the service takes traffic."""
+
+    status: Literal["ready", "not_ready"]
+    backend_connected: bool
+
+
+class NotificationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification was stored."""
+
+    status: Literal["success"]
+    request_id: RequestId
+    processed_at: Annotated[
+        str,
+        Meta(
+            description="UTC wall clock in whole seconds.",
+            pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+            examples=["2026-03-04T10:00:00Z"],
+        ),
+    ]
+    id: Annotated[str, Meta(description="`<event_type>@<sequence>`.", examples=["test_polygon@7"])]
+    sequence: Annotated[int, Meta(ge=1, description="Position in the stream of the event type.")]
+    topic: Annotated[
+        str, Meta(description="The decoded topic.", examples=["polygon.20250706.1200"])
+    ]
+
+
+class WipeStreamRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which stream to wipe."""
+
+    stream_name: Annotated[
+        str,
+        Meta(description="An event type or a stream name, in any case.", examples=["mars"]),
+    ]
+
+
+class WipeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a wipe."""
+
+    success: bool
+    message: str
+    request_id: RequestId
+
+
+class DeleteNotificationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a deletion."""
+
+    success: bool
+    message: str
+    notification_id: Annotated[
+        str, Meta(description="The id from the path, decoded.", examples=["mars@42"])
+    ]
+    request_id: RequestId
+
+
+class FieldView(msgspec.Struct, frozen=True, kw_only=True):
+    """The public view of one identifier field; options appear by type."""
+
+    canonical_format: str | UnsetType = UNSET
+    default: str | UnsetType | None = UNSET
+    description: str | UnsetType = UNSET
+    max_length: int | UnsetType | None = UNSET
+    max_points: int | UnsetType = UNSET
+    range: list[float] | UnsetType | None = UNSET
+    required: bool
+    type: FieldType
+    values: list[str] | UnsetType = UNSET
+
+
+class PayloadConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a notification must have a payload."""
+
+    required: bool
+
+
+class ApiEventSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The public view of one event type."""
+
+    identifier: dict[str, FieldView]
+    payload: PayloadConfig | None
+
+
+class SchemaListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """All configured event types."""
+
+    event_types: list[str]
+    message: Annotated[
+        str | UnsetType, Meta(description="Present only when no schema is configured at all.")
+    ] = UNSET
+    schema: dict[str, ApiEventSchema]
+    status: Literal["success"]
+    total_schemas: int
+
+
+class EventSchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One configured event type."""
+
+    event_type: str
+    schema: ApiEventSchema
+    status: Literal["success"]
+
+
+class SchemaNotFoundResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """There is no schema for the event type; this is not the error object."""
+
+    available_types: list[str] | UnsetType = UNSET
+    message: str
+    request_id: RequestId
+    status: Literal["error"]
+
+
+class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The error object."""
+
+    code: Literal[
+        "PAYLOAD_TOO_LARGE",
+        "INVALID_JSON",
+        "UNKNOWN_FIELD",
+        "INVALID_REQUEST_SHAPE",
+        "UNKNOWN_EVENT_TYPE",
+        "INVALID_NOTIFICATION_REQUEST",
+        "INVALID_WATCH_REQUEST",
+        "INVALID_REPLAY_REQUEST",
+        "UNAUTHORIZED",
+        "FORBIDDEN",
+        "SERVICE_UNAVAILABLE",
+        "INTERNAL_ERROR",
+        "NOTIFICATION_PROCESSING_FAILED",
+        "NOTIFICATION_STORAGE_FAILED",
+        "SSE_STREAM_INITIALIZATION_FAILED",
+    ]
+    configured_event_types: Annotated[
+        list[str] | UnsetType, Meta(description="Sorted; with `UNKNOWN_EVENT_TYPE` only.")
+    ] = UNSET
+    details: Annotated[str | UnsetType, Meta(description="The innermost cause.")] = UNSET
+    error: Annotated[str, Meta(description="A label for people.")]
+    message: Annotated[str, Meta(description="The outermost error text.")]
+    request_id: RequestId
+    topic: Annotated[
+        str | UnsetType, Meta(description="Decoded; when a stream could not be set up.")
+    ] = UNSET

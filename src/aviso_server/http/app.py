@@ -1,0 +1,63 @@
+"""The HTTP application: every route with its access policy, in one table (http.md 1)."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+
+from aviso_server.auth.access import Policy
+from aviso_server.http import admin, files, health, notify, schema, stream
+from aviso_server.http.middleware import finish_headers, identified
+from aviso_server.http.services import SERVICES, Services
+
+
+class Route(NamedTuple):
+    """One method on one path, and who may use it."""
+
+    method: str
+    path: str
+    policy: Policy
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+ROUTES = (
+    Route("GET", "/", Policy.PUBLIC, files.home),
+    Route("GET", "/health", Policy.PUBLIC, health.health),
+    Route("GET", "/ready", Policy.PUBLIC, health.ready),
+    Route("GET", "/static/{path:.+}", Policy.PUBLIC, files.static),
+    Route("GET", "/swagger-ui/", Policy.PUBLIC, files.swagger),
+    Route("GET", "/swagger-ui/{asset}", Policy.PUBLIC, files.swagger_file),
+    Route("GET", "/api-docs/openapi.json", Policy.PUBLIC, files.openapi),
+    Route("POST", "/api/v1/notification", Policy.STREAM, notify.notify),
+    Route("POST", "/api/v1/watch", Policy.STREAM, stream.watch),
+    Route("POST", "/api/v1/replay", Policy.STREAM, stream.replay),
+    Route("GET", "/api/v1/schema", Policy.PUBLIC, schema.list_schemas),
+    Route("GET", "/api/v1/schema/{event_type}", Policy.PUBLIC, schema.get_schema),
+    Route("DELETE", "/api/v1/admin/wipe/stream", Policy.ADMIN, admin.wipe_stream),
+    Route("DELETE", "/api/v1/admin/wipe/all", Policy.ADMIN, admin.wipe_all),
+    Route(
+        "DELETE",
+        "/api/v1/admin/notification/{notification_id}",
+        Policy.ADMIN,
+        admin.delete_notification,
+    ),
+)
+
+
+def build_app(services: Services) -> web.Application:
+    """The application over its services."""
+    # Bodies are bounded by read_body, which also answers in the contract's words.
+    app = web.Application(middlewares=[identified], client_max_size=services.max_body_bytes)
+    app[SERVICES] = services
+    app.on_response_prepare.append(finish_headers)
+    for route in ROUTES:
+        if route.method == "GET":
+            app.router.add_get(route.path, route.handler, allow_head=True)
+        else:
+            app.router.add_route(route.method, route.path, route.handler)
+    return app
+
+
+PACKAGED_STATIC = Path(__file__).parent / "static"
+"""The files of the shipped home page."""

@@ -1,0 +1,26 @@
+"""``GET /health`` and ``GET /ready``: liveness, and fitness to take traffic (D24)."""
+
+import msgspec
+from aiohttp import web
+
+from aviso_server.http.answers import HealthResponse, ReadyResponse
+from aviso_server.http.errors import JSON_TYPE
+from aviso_server.http.services import SERVICES
+
+_ALIVE = msgspec.json.encode(HealthResponse(status="ok"))
+
+
+async def health(_: web.Request) -> web.Response:
+    """The process serves, whatever its backend does."""
+    return web.Response(body=_ALIVE, headers=JSON_TYPE)
+
+
+async def ready(request: web.Request) -> web.Response:
+    """Whether the backend is there and the server is not shutting down."""
+    services = request.app[SERVICES]
+    connected = services.backend.connected
+    fit = connected and not services.sources.stop.requested
+    answer = ReadyResponse(status="ready" if fit else "not_ready", backend_connected=connected)
+    return web.Response(
+        status=200 if fit else 503, body=msgspec.json.encode(answer), headers=JSON_TYPE
+    )

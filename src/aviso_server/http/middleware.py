@@ -1,0 +1,44 @@
+"""What every request goes through: its id, and an answer whatever happens (http.md 1.1, 2)."""
+
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import structlog
+from aiohttp import web
+
+from aviso_server.http.errors import unexpected_answer
+from aviso_server.http.services import REQUEST_ID
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def identified(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Give the request a fresh id; an incoming one is ignored and never echoed."""
+    request[REQUEST_ID] = str(uuid4())
+    try:
+        return await handler(request)
+    except web.HTTPMethodNotAllowed as refused:
+        allow = ", ".join(sorted(refused.allowed_methods))
+        return web.Response(status=405, headers={"Allow": allow})
+    except web.HTTPException as refused:
+        return web.Response(status=refused.status)
+    except ConnectionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the last line: a client is always answered
+        structlog.get_logger().error(
+            "Request failed unexpectedly",
+            event_name="api.request.processing.failed",
+            request_id=request[REQUEST_ID],
+            error_type=type(error).__name__,
+            error_message=str(error),
+            exc_info=True,
+        )
+        return unexpected_answer(request[REQUEST_ID])
+
+
+async def finish_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Sign every routed answer with its request id and say nothing about the software."""
+    response.headers.popall("Server", None)
+    if isinstance(request, web.Request) and (request_id := request.get(REQUEST_ID)):
+        response.headers["X-Request-ID"] = request_id

@@ -1,0 +1,91 @@
+"""``POST /api/v1/notification`` (http.md 4.1 and 8)."""
+
+import re
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from aviso_server.core.cursor import refuse_ends
+from aviso_server.core.errors import InvalidRequest, RequestError, StorageFailed
+from aviso_server.core.identifier import refuse_point
+from aviso_server.core.moment import seconds
+from aviso_server.core.operation import Operation
+from aviso_server.core.wire import parse_request
+from aviso_server.http.answers import NotificationResponse
+from aviso_server.http.body import read_body
+from aviso_server.http.errors import JSON_TYPE, error_answer
+from aviso_server.http.journal import log_refused
+from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.relay.publish import Published, publish
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+async def notify(request: web.Request) -> web.Response:
+    """Store one notification; answered only once the backend has it."""
+    request_id = request[REQUEST_ID]
+    event_type: str | None = None
+    try:
+        services = request.app[SERVICES]
+        message = parse_request(await read_body(request, services.max_body_bytes))
+        schema = services.catalogue.find(message.event_type)
+        event_type = message.event_type
+        refuse_ends(message)
+        refuse_point(message.identifier)
+        key = idempotency_key(request) or request_id
+        published = await publish(services.backend, schema, message, key=key)
+    except (RequestError, StorageFailed) as error:
+        log_refused(error, Operation.NOTIFY, request_id, event_type=event_type)
+        return error_answer(error, Operation.NOTIFY, request_id)
+    _log_processed(published, request_id)
+    answer = NotificationResponse(
+        status="success",
+        request_id=request_id,
+        processed_at=seconds(services.now_ns()),
+        id=published.id,
+        sequence=published.receipt.sequence,
+        topic=published.notification.topic,
+    )
+    return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+
+
+def idempotency_key(request: web.Request) -> str | None:
+    """The client's ``Idempotency-Key``, if it sent one."""
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise InvalidRequest("Idempotency-Key must be 1 to 255 visible ASCII characters")
+    return key
+
+
+def _log_processed(published: Published, request_id: str) -> None:
+    notification = published.notification
+    geometry = notification.geometry
+    structlog.get_logger().info(
+        "Notification processed",
+        event_name="api.notification.processed",
+        request_id=request_id,
+        event_type=notification.event_type,
+        topic=notification.topic,
+        username="anonymous",
+        auth_realm="none",
+        outcome="success",
+        param_count=len(notification.identifier) + (geometry is not None),
+        payload_kind=_kind(notification.payload),
+        payload_size=len(notification.payload),
+        spatial_enabled=geometry is not None,
+        spatial_bbox=None if geometry is None else geometry.box.text,
+    )
+
+
+def _kind(payload: bytes) -> str:
+    """What sort of JSON a payload is, from its first character."""
+    kinds = {
+        b"n": "null",
+        b"t": "bool",
+        b"f": "bool",
+        b'"': "string",
+        b"[": "array",
+        b"{": "object",
+    }
+    return kinds.get(payload[:1], "number")

@@ -1,0 +1,33 @@
+"""What the HTTP edge works with, put together once by the composition root."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from aviso_server.auth.identity import Authenticator
+from aviso_server.backends.backend import Backend
+from aviso_server.core.schema import Catalogue
+from aviso_server.relay.admin import Administration
+from aviso_server.relay.feed import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything a handler may need."""
+
+    catalogue: Catalogue
+    backend: Backend
+    sources: Sources
+    administration: Administration
+    authenticator: Authenticator
+    now_ns: Callable[[], int]
+    max_body_bytes: int
+    static_dir: Path
+    homepage_links: Mapping[str, str]
+    version: str
+
+
+SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)

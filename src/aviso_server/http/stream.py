@@ -1,0 +1,87 @@
+"""``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response (http.md 9)."""
+
+import structlog
+from aiohttp import web
+
+from aviso_server.core.cursor import FromSequence, FromTime, Start
+from aviso_server.core.errors import RequestError, SetupFailed
+from aviso_server.core.moment import seconds
+from aviso_server.core.operation import Operation
+from aviso_server.core.wire import parse_request
+from aviso_server.http.body import read_body
+from aviso_server.http.errors import error_answer
+from aviso_server.http.journal import log_refused
+from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.relay.feed import Feed
+from aviso_server.relay.query import Query, query_of
+
+SSE_HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",
+    "Access-Control-Allow-Origin": "*",
+}
+
+
+async def watch(request: web.Request) -> web.StreamResponse:
+    """Follow notifications, optionally after their history."""
+    return await _stream(request, Operation.WATCH)
+
+
+async def replay(request: web.Request) -> web.StreamResponse:
+    """Read history."""
+    return await _stream(request, Operation.REPLAY)
+
+
+async def _stream(request: web.Request, operation: Operation) -> web.StreamResponse:
+    services = request.app[SERVICES]
+    request_id = request[REQUEST_ID]
+    event_type: str | None = None
+    query: Query | None = None
+    try:
+        message = parse_request(await read_body(request, services.max_body_bytes))
+        schema = services.catalogue.find(message.event_type)
+        event_type = message.event_type
+        query = query_of(schema, message, operation, request_id=request_id)
+        async with Feed(services.sources, query) as feed:
+            _log_established(query)
+            return await _run(request, feed)
+    except (RequestError, SetupFailed) as error:
+        topic = query.topic if query else None
+        log_refused(error, operation, request_id, event_type=event_type, topic=topic)
+        return error_answer(error, operation, request_id, topic=topic)
+
+
+async def _run(request: web.Request, feed: Feed) -> web.StreamResponse:
+    response = web.StreamResponse(headers=SSE_HEADERS)
+    await response.prepare(request)
+    await feed.run(response.write)
+    await response.write_eof()
+    return response
+
+
+def _log_established(query: Query) -> None:
+    mode = "replay_only"
+    if query.operation is Operation.WATCH:
+        mode = "live_only" if query.window.start is None else "historical_then_live"
+    structlog.get_logger().info(
+        "Stream established",
+        event_name=f"api.{query.operation.value}.stream.established",
+        request_id=query.request_id,
+        event_type=query.event_type,
+        topic=query.topic,
+        username="anonymous",
+        auth_realm="none",
+        start_at=_shown(query.window.start),
+        stream_mode=mode,
+    )
+
+
+def _shown(start: Start | None) -> str:
+    match start:
+        case FromSequence(sequence):
+            return str(sequence)
+        case FromTime(ns):
+            return seconds(ns)
+        case None:
+            return "live"

@@ -1,0 +1,378 @@
+"""A feed: history, then live, as the bytes of one SSE stream (http.md 9 and 11).
+
+Rules
+- The boundary H is taken when the feed is opened, in one step with the live subscription (D4).
+  History is every matching sequence <= H, then ``replay_completed``, then every matching one > H.
+- History is capped by the number delivered, with a look-ahead of one (D5). When the cap cuts,
+  there is neither ``replay_completed`` nor a live phase.
+- A subscription whose queue was full is left behind: what it holds is delivered, then history is
+  read from the first sequence it could not take up to a new boundary, and live goes on from
+  there (D8). No control frame marks the switch and the cap does not apply.
+- Retention may overtake a reader. Before the first batch nothing was promised, so history just
+  begins later, with the gap signal where one is due (D9). Afterwards it is a failure.
+- A failure gives one ``error`` and the closing frame, never a false ``replay_completed`` (D6, D7).
+- Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
+
+Theory of operation
+``run`` is the one coroutine of a connection. It hands bytes to ``send``, which sets the pace: it
+returns when the client can take more. While it is blocked the bounded subscription fills, and
+then detaches. All other waiting happens in ``Pulse.wait``.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeAlias, TypeVar
+
+import structlog
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.cursor import FromSequence, FromTime, ToSequence, ToTime
+from aviso_server.core.errors import (
+    HistoryFailed,
+    HistoryLost,
+    LiveFailed,
+    RequestError,
+    SetupFailed,
+)
+from aviso_server.core.frame import (
+    LIVE,
+    REPLAY,
+    Closing,
+    Established,
+    Frame,
+    Framer,
+    Heartbeat,
+    HistoryGap,
+    LimitReached,
+    NotRendered,
+    Reason,
+    ReplayCompleted,
+    ReplayStarted,
+    StreamFailed,
+    notification_frame,
+)
+from aviso_server.core.notification import Entry, Unreadable
+from aviso_server.core.operation import Operation
+from aviso_server.relay.history import History
+from aviso_server.relay.hub import Hub
+from aviso_server.relay.pulse import Ended, Pulse, Stop
+from aviso_server.relay.query import Query, StreamRules
+from aviso_server.relay.subscription import Chunk, Subscription
+
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What feeds read from and are ruled by; the same for all feeds of a server."""
+
+    hub: Hub
+    history: History
+    renderer: Renderer
+    rules: StreamRules
+    stop: Stop
+    now_ns: Callable[[], int]
+
+
+class Feed:
+    """One stream to one client. A context manager: leaving it frees everything."""
+
+    def __init__(self, sources: Sources, query: Query) -> None:
+        self._sources = sources
+        self._rules = sources.rules
+        self._query = query
+        self._framer = Framer(query.request_id, query.topic)
+        self._pulse = Pulse(sources.stop, sources.rules.heartbeat_s)
+        self._subscription: Subscription | None = None
+        self._boundary = 0
+        self._first = 0
+        """Where history begins as asked for, which may be older than anything kept."""
+        self._end: int | None = None
+        """The effective end of history, where the request gave an end point."""
+        self._send: Send = _nowhere
+        self._journal = structlog.get_logger().bind(
+            request_id=query.request_id, event_type=query.event_type, topic=query.topic
+        )
+
+    async def __aenter__(self) -> Self:
+        """Set the stream up (http.md 4.2 step 15): subscription, H, start and end.
+
+        Raises SetupFailed, or a RequestError that only the store could notice.
+        """
+        try:
+            await self._set_up()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, RequestError) or not isinstance(error, Exception):
+                raise
+            raise SetupFailed("Failed to create stream consumer", details=str(error)) from error
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the live feed and free everything."""
+        self.close()
+
+    def close(self) -> None:
+        """Free what the feed holds; harmless when done twice."""
+        self._pulse.close()
+        self._leave()
+
+    async def run(self, send: Send) -> None:
+        """Send the whole stream, from the opening frame to the closing one."""
+        self._send = send
+        await self._put(self._opening())
+        reason = Reason.END_OF_STREAM
+        try:
+            await self._phases()
+        except Ended as ended:
+            reason = ended.reason
+        except (HistoryFailed, LiveFailed) as error:
+            self._journal.warning(
+                "Stream failed", event_name="stream.replay.batch.failed", error=error.details
+            )
+            await self._put(StreamFailed(error.message))
+        await self._put(Closing(reason))
+
+    async def _phases(self) -> None:
+        query = self._query
+        if query.window.start is None:
+            self._pulse.beat_now()
+        else:
+            last = self._boundary if self._end is None else self._end
+            if await self._history(self._first, last, REPLAY):
+                return
+            await self._beat()
+            await self._put(ReplayCompleted())
+        if query.operation is Operation.WATCH:
+            await self._live()
+
+    # Setting up
+
+    async def _set_up(self) -> None:
+        query, history = self._query, self._sources.history
+        if query.operation is Operation.WATCH:
+            self._boundary = await self._subscribe()
+            self._pulse.end_after(self._rules.max_duration_s)
+        else:
+            self._boundary = (await history.bounds(query.event_type)).last
+        if query.expires_at_ns is not None:
+            self._pulse.end_after((query.expires_at_ns - self._sources.now_ns()) / 1e9)
+        match query.window.start:
+            case FromSequence(sequence):
+                self._first = sequence
+            case FromTime(ns):
+                self._first = await history.first_since(query.event_type, ns)
+        match query.window.end:
+            case ToSequence(sequence):
+                self._end = min(sequence, self._boundary)
+            case ToTime(ns):
+                self._end = min(await history.last_until(query.event_type, ns), self._boundary)
+
+    async def _subscribe(self) -> int:
+        """Join the live feed; the boundary H. The feed owns the subscription from here on."""
+        self._subscription = await self._sources.hub.subscribe(
+            self._query.event_type,
+            self._query.filter,
+            limit=self._rules.queue_size,
+            wake=self._pulse.wake,
+        )
+        return self._subscription.boundary
+
+    def _leave(self) -> None:
+        if self._subscription is not None:
+            query = self._query
+            self._sources.hub.unsubscribe(query.event_type, query.filter, self._subscription)
+            self._subscription = None
+
+    def _opening(self) -> Frame:
+        window = self._query.window
+        if window.start is None:
+            return Established(self._closes_in_s())
+        started_at, ends_at = window.start, window.end
+        return ReplayStarted(
+            batch_size=self._rules.batch_size,
+            from_sequence=started_at.sequence if isinstance(started_at, FromSequence) else None,
+            from_ns=started_at.ns if isinstance(started_at, FromTime) else None,
+            end_sequence=self._end,
+            to_ns=ends_at.ns if isinstance(ends_at, ToTime) else None,
+        )
+
+    def _closes_in_s(self) -> int:
+        """The smaller of the two limits a watch has (D22)."""
+        limit = int(self._rules.max_duration_s)
+        if self._query.expires_at_ns is None:
+            return limit
+        left_ns = self._query.expires_at_ns - self._sources.now_ns()
+        return max(0, min(limit, left_ns // 1_000_000_000))
+
+    # History
+
+    async def _history(self, first: int, last: int, name: bytes) -> bool:
+        """Deliver ``first..last`` from history; True when the cap cut it (D5)."""
+        quota = _Quota(self._cap if name is REPLAY else None)
+        position, promised = first, name is LIVE
+        if position > last:
+            await self._looked(None)
+        while position <= last:
+            batch = await self._meanwhile(
+                self._sources.history.read(
+                    self._query.event_type, position, last, limit=self._rules.batch_size
+                )
+            )
+            if not promised:
+                await self._looked(batch.bounds)
+                promised = True
+            elif batch.bounds.lost >= position:
+                raise HistoryLost(
+                    "History is no longer kept",
+                    details=f"sequence {position} is gone; "
+                    f"the first one available is {batch.bounds.first}",
+                )
+            frames = self._rendered(self._query.filter.select(batch.entries), name, quota)
+            if frames:
+                await self._beat()
+                await self._send(frames)
+            if quota.exceeded:
+                await self._limit_reached(quota)
+                return True
+            position = batch.following
+            if self._rules.batch_delay_s and position <= last:
+                await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))
+        return False
+
+    async def _looked(self, bounds: Bounds | None) -> None:
+        """After the first look at history: the gap signal (D9), then a watch's first heartbeat."""
+        asked = self._query.window.start
+        gap = bounds and isinstance(asked, FromSequence) and 0 < asked.sequence < bounds.first
+        if bounds and gap:
+            self._journal.warning(
+                "History gap",
+                event_name="stream.replay.history_gap",
+                requested_sequence=self._first,
+                first_available_sequence=bounds.first,
+            )
+            await self._put(HistoryGap(self._first, bounds.first))
+        if self._query.operation is Operation.WATCH:
+            self._pulse.beat_now()
+            await self._beat()
+
+    def _rendered(self, entries: Iterable[Entry], name: bytes, quota: "_Quota") -> bytes:
+        """The frames of a batch, up to the quota."""
+        frames: list[bytes] = []
+        render = self._sources.renderer.render
+        for entry in entries:
+            if isinstance(entry, Unreadable):
+                frames.append(self._not_rendered(entry))
+                continue
+            if not quota.take():
+                break
+            frames.append(notification_frame(name, render(entry)))
+        return b"".join(frames)
+
+    def _not_rendered(self, entry: Unreadable) -> bytes:
+        self._journal.warning(
+            "Stored notification cannot be rendered",
+            event_name="stream.sse.cloudevent.creation.failed",
+            sequence=entry.sequence,
+            error=entry.reason,
+        )
+        return self._frame(NotRendered(entry.sequence, entry.topic, entry.reason))
+
+    @property
+    def _cap(self) -> int:
+        return self._query.schema.history_cap or self._rules.history_cap
+
+    async def _limit_reached(self, quota: "_Quota") -> None:
+        self._journal.warning(
+            "Replay limit reached",
+            event_name="stream.replay.limit.reached",
+            max_allowed=quota.allowed,
+        )
+        await self._put(LimitReached(self._cap))
+
+    # Live
+
+    async def _live(self) -> None:
+        """Deliver what the hub offers, for as long as the stream lasts."""
+        while (subscription := self._subscription) is not None:
+            await self._beat()
+            if chunks := subscription.take():
+                await self._send(b"".join(self._shown(chunk) for chunk in chunks))
+            elif subscription.resume_at is not None:
+                await self._catch_up(subscription.resume_at)
+            elif subscription.failure is not None:
+                raise subscription.failure
+            else:
+                await self._pulse.wait()
+
+    async def _catch_up(self, first: int) -> None:
+        """Go back to history for what did not fit into the queue, and join live again (D8)."""
+        self._journal.info(
+            "Reader switched to history",
+            event_name="stream.watch.reader.switched",
+            last_sequence=first - 1,
+        )
+        self._leave()
+        boundary = await self._meanwhile(self._subscribe())
+        await self._history(first, boundary, LIVE)
+
+    def _shown(self, chunk: Chunk) -> bytes:
+        if chunk.frames is not None:
+            return chunk.frames
+        return b"".join(
+            frame if isinstance(frame, bytes) else self._not_rendered(frame)
+            for _, frame in chunk.items
+        )
+
+    # Pace
+
+    async def _beat(self) -> None:
+        """Send a heartbeat if one is due; raises Ended when the stream must end."""
+        if self._pulse.beats():
+            await self._put(Heartbeat())
+
+    async def _meanwhile(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Await something slow; heartbeats go on and stop conditions hold meanwhile."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._pulse.wake())
+        try:
+            while not task.done():
+                await self._pulse.wait()
+                await self._beat()
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _put(self, frame: Frame) -> None:
+        await self._send(self._frame(frame))
+
+    def _frame(self, frame: Frame) -> bytes:
+        return self._framer.render(frame, self._sources.now_ns())
+
+
+@dataclass(slots=True)
+class _Quota:
+    """How many notifications may still be delivered as history."""
+
+    allowed: int | None
+    taken: int = 0
+    exceeded: bool = False
+
+    def take(self) -> bool:
+        """Ask for one more; the first that is refused is the look-ahead of D5."""
+        self.exceeded = self.allowed is not None and self.taken >= self.allowed
+        self.taken += not self.exceeded
+        return not self.exceeded
+
+
+async def _nowhere(_: bytes) -> None:
+    """Where a feed sends before it runs."""

@@ -1,0 +1,195 @@
+"""The hub: one live source per stream, any number of subscribers.
+
+Rules
+- One tail per stream and process, whatever the number of watchers.
+- A subscriber is registered before its boundary H is read from the store. Everything above H is
+  therefore offered to it, and everything up to H is history: no gap, no duplicate (D4).
+- Subscribers with equal filters form one group. A notification is matched once per group and
+  rendered once for all; a chunk of frames is joined once per group and shared.
+- Dispatching never waits for a subscriber: a full one detaches (see subscription).
+- A tail that fails is recreated from the last sequence + 1, a bounded number of times. If it
+  stays down, every subscriber is told (D7).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NoReturn, Self
+
+import structlog
+
+from aviso_server.backends.backend import Backend
+from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.errors import HistoryLost, LiveFailed
+from aviso_server.core.filter import Filter
+from aviso_server.core.frame import LIVE, notification_frame
+from aviso_server.core.notification import Entry, Unreadable
+from aviso_server.relay.index import Group, Index
+from aviso_server.relay.subscription import Chunk, Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a lost tail is recreated (operations.md 1)."""
+
+    attempts: int = 5
+    delay_s: float = 2.0
+    """Waited before the first attempt; the n-th waits n times as long."""
+
+
+class Hub:
+    """Fans every stream out to its subscribers. An async context manager that owns its tasks."""
+
+    def __init__(self, backend: Backend, renderer: Renderer, recovery: Recovery) -> None:
+        self._backend = backend
+        self._renderer = renderer
+        self._recovery = recovery
+        self._streams: dict[str, _Stream] = {}
+        self._tasks = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        """Start owning tasks."""
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End every tail."""
+        for stream in self._streams.values():
+            stream.stop()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    async def subscribe(
+        self, event_type: str, request: Filter, *, limit: int, wake: Callable[[], None]
+    ) -> Subscription:
+        """Join the live feed and take the boundary H in one step (D4)."""
+        stream = self._streams.get(event_type)
+        if stream is None:
+            position = (await self._backend.bounds(event_type)).last
+            stream = self._streams.get(event_type) or self._open(event_type, position)
+        subscription = Subscription(limit, wake)
+        stream.add(request, subscription)
+        try:
+            bounds = await self._backend.bounds(event_type)
+        except BaseException:
+            self.unsubscribe(event_type, request, subscription)
+            raise
+        # A store that answers from a replica may lag behind what this process has dispatched.
+        subscription.boundary = max(bounds.last, subscription.boundary)
+        return subscription
+
+    def unsubscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
+        """Leave the live feed; the last one out ends the tail."""
+        stream = self._streams.get(event_type)
+        if stream is None:
+            return
+        stream.remove(request, subscription)
+        if stream.idle:
+            self._streams.pop(event_type).stop()
+
+    def _open(self, event_type: str, position: int) -> "_Stream":
+        stream = _Stream(event_type, position, self._renderer)
+        self._streams[event_type] = stream
+        stream.task = self._tasks.create_task(self._run(stream), name=f"tail {event_type}")
+        return stream
+
+    async def _run(self, stream: "_Stream") -> None:
+        """Follow one stream until nobody listens any more or it is lost for good."""
+        journal = structlog.get_logger().bind(event_type=stream.event_type)
+        failed = 0
+        while True:
+            begun_at = stream.position
+            try:
+                await self._follow(stream)
+            except Exception as error:  # noqa: BLE001 - whatever broke a tail, its watchers are owed the recovery
+                failed = 1 if stream.position > begun_at else failed + 1
+                if isinstance(error, HistoryLost) or failed > self._recovery.attempts:
+                    journal.error(
+                        "Live source lost",
+                        event_name="stream.watch.live.lost",
+                        last_sequence=stream.position,
+                        error=str(error),
+                    )
+                    self._streams.pop(stream.event_type, None)
+                    stream.fail(LiveFailed("Live notifications are no longer available"))
+                    return
+                journal.warning(
+                    "Live source failed and is being recreated",
+                    event_name="stream.watch.live.recreated",
+                    last_sequence=stream.position,
+                    attempt=failed,
+                    error=str(error),
+                )
+                await asyncio.sleep(self._recovery.delay_s * failed)
+
+    async def _follow(self, stream: "_Stream") -> NoReturn:
+        async with aclosing(self._backend.tail(stream.event_type, stream.position)) as tail:
+            async for entries in tail:
+                stream.dispatch(entries)
+        raise LiveFailed("the live source ended")
+
+
+class _Stream:
+    """The live side of one event type: its position, its groups of subscribers."""
+
+    def __init__(self, event_type: str, position: int, renderer: Renderer) -> None:
+        self.event_type = event_type
+        self.position = position
+        """Last sequence dispatched."""
+        self.task: asyncio.Task[None] | None = None
+        self._renderer = renderer
+        self._index: Index[Subscription] = Index()
+
+    @property
+    def idle(self) -> bool:
+        return not self._index
+
+    def add(self, request: Filter, subscription: Subscription) -> None:
+        # Nothing up to here will be offered again, so nothing up to here can be live.
+        subscription.boundary = self.position
+        self._index.add(request, subscription)
+
+    def remove(self, request: Filter, subscription: Subscription) -> None:
+        self._index.remove(request, subscription)
+
+    def stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def fail(self, failure: LiveFailed) -> None:
+        for group in self._index.groups():
+            for subscription in tuple(group.members):
+                subscription.fail(failure)
+
+    def dispatch(self, entries: Sequence[Entry]) -> None:
+        """Match and render each entry once, and offer each group what it asked for."""
+        gathered: dict[Group[Subscription], list[tuple[int, bytes | Unreadable]]] = {}
+        for entry in entries:
+            if entry.sequence <= self.position:
+                continue  # a recreated tail may begin a little early
+            self.position = entry.sequence
+            if isinstance(entry, Unreadable):
+                matched = self._index.groups()
+            else:
+                matched = self._index.matching(entry.notification)
+            item: tuple[int, bytes | Unreadable] | None = None
+            for group in matched:
+                if item is None:
+                    item = (entry.sequence, self._shown(entry))
+                gathered.setdefault(group, []).append(item)
+        for group, items in gathered.items():
+            chunk = Chunk(items)
+            for subscription in tuple(group.members):
+                if not subscription.offer(chunk):
+                    self._index.remove(group.filter, subscription)
+
+    def _shown(self, entry: Entry) -> bytes | Unreadable:
+        if isinstance(entry, Unreadable):
+            return entry
+        return notification_frame(LIVE, self._renderer.render(entry))

@@ -1,0 +1,67 @@
+"""What a watch or replay asks for, once it has been checked, and the rules it is served by."""
+
+from dataclasses import dataclass
+
+from aviso_server.core.cursor import Window, refuse_ends, window
+from aviso_server.core.filter import Filter
+from aviso_server.core.identifier import check_spatial, requested
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
+from aviso_server.core.topic import pattern
+from aviso_server.core.wire import NotificationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A checked request for a stream."""
+
+    operation: Operation
+    schema: Schema
+    filter: Filter
+    window: Window
+    request_id: str
+    topic: str
+    """The request pattern shown to people (domain.md 6.4)."""
+    expires_at_ns: int | None = None
+    """End of the caller's token: no stream outlives it (D22)."""
+
+    @property
+    def event_type(self) -> str:
+        """The event type asked for."""
+        return self.schema.event_type
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRules:
+    """The settings of ``watch_endpoint``."""
+
+    heartbeat_s: float = 30.0
+    max_duration_s: float = 3600.0
+    batch_size: int = 100
+    batch_delay_s: float = 0.0
+    history_cap: int = 10_000
+    queue_size: int = 1000
+
+
+def query_of(
+    schema: Schema,
+    request: NotificationRequest,
+    operation: Operation,
+    *,
+    request_id: str,
+    expires_at_ns: int | None = None,
+) -> Query:
+    """Check a watch or replay request (http.md 4.2, steps 9 to 13, in that order)."""
+    refuse_ends(request, operation)
+    check_spatial(request.identifier)
+    asked = window(request, operation)
+    wanted = requested(schema, request.identifier, operation)
+    return Query(
+        operation,
+        schema,
+        wanted,
+        asked,
+        request_id,
+        pattern(schema, wanted),
+        expires_at_ns,
+    )

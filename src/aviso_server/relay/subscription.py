@@ -1,0 +1,101 @@
+"""One subscriber's bounded share of the live feed (http.md 9.4, D8).
+
+The hub offers chunks; the feed takes them. When a chunk does not fit, the subscription
+*detaches*: it takes no more, keeps what it has, and notes the first sequence it did not take.
+The feed then delivers what is queued, and reads from that sequence on from history. So memory
+per connection is bounded, publishers never wait, and nothing is dropped.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from aviso_server.core.errors import LiveFailed
+from aviso_server.core.notification import Unreadable
+
+MAX_QUEUED_BYTES = 4 * 1024 * 1024
+"""Second bound on a queue: 1000 notifications of 256 KiB would be 256 MiB per stalled reader."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive matching notifications of one dispatch, rendered once for all subscribers."""
+
+    items: Sequence[tuple[int, bytes | Unreadable]]
+    """Sequence and ``live-notification`` frame, or what stands in its place."""
+
+    @property
+    def first(self) -> int:
+        """Lowest sequence in the chunk."""
+        return self.items[0][0]
+
+    @property
+    def last(self) -> int:
+        """Highest sequence in the chunk."""
+        return self.items[-1][0]
+
+    @cached_property
+    def frames(self) -> bytes | None:
+        """All frames joined; None when one of them differs per subscriber."""
+        frames = [frame for _, frame in self.items if isinstance(frame, bytes)]
+        return b"".join(frames) if len(frames) == len(self.items) else None
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the frames."""
+        return sum(len(frame) for _, frame in self.items if isinstance(frame, bytes))
+
+    def after(self, sequence: int) -> "Chunk | None":
+        """The part above a sequence."""
+        if self.first > sequence:
+            return self
+        items = [item for item in self.items if item[0] > sequence]
+        return Chunk(items) if items else None
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """A bounded queue of chunks between the hub and one feed."""
+
+    limit: int
+    """Notifications queued at the most."""
+    wake: Callable[[], None]
+    """Called whenever there is something to look at."""
+    boundary: int = 0
+    """H: only what lies above it is live for this subscriber (D4)."""
+    resume_at: int | None = None
+    """First sequence not taken after the queue was full; None while attached."""
+    failure: LiveFailed | None = None
+    _chunks: list[Chunk] = field(default_factory=list)
+    _queued: int = 0
+    _queued_bytes: int = 0
+
+    def offer(self, chunk: Chunk) -> bool:
+        """Take a chunk; False when it does not fit and the subscription has detached."""
+        count = len(chunk.items)
+        full = self._queued + count > self.limit
+        if full or (self._chunks and self._queued_bytes + chunk.size > MAX_QUEUED_BYTES):
+            self.resume_at = chunk.first
+            self.wake()
+            return False
+        self._chunks.append(chunk)
+        self._queued += count
+        self._queued_bytes += chunk.size
+        self.wake()
+        return True
+
+    def fail(self, failure: LiveFailed) -> None:
+        """The live source is gone for good; what is queued can still be delivered."""
+        self.failure = failure
+        self.wake()
+
+    def take(self) -> list[Chunk]:
+        """Everything queued above the boundary."""
+        if not self._chunks:
+            return []
+        taken, self._chunks = self._chunks, []
+        self._queued = self._queued_bytes = 0
+        if taken[0].first > self.boundary:
+            return taken
+        # Only shortly after subscribing: the hub was already dispatching when H was taken.
+        return [part for chunk in taken if (part := chunk.after(self.boundary)) is not None]

@@ -1,0 +1,36 @@
+"""Start-up checks, in the order of domain.md 12. Each yields faults; none stops the others."""
+
+from collections.abc import Iterator
+
+from aviso_server.settings.checks.access import admins, plugins, streams
+from aviso_server.settings.checks.application import application
+from aviso_server.settings.checks.backend import backend
+from aviso_server.settings.checks.ecpds import ecpds
+from aviso_server.settings.checks.observability import logging, metrics
+from aviso_server.settings.checks.storage import storage
+from aviso_server.settings.checks.streaming import streaming
+from aviso_server.settings.checks.topics import fields, spatial, topics
+from aviso_server.settings.faults import Fault
+from aviso_server.settings.model import Document
+
+CHECKS = (
+    application,
+    storage,
+    topics,
+    spatial,
+    fields,
+    streaming,
+    admins,
+    plugins,
+    streams,
+    metrics,
+    logging,
+    ecpds,
+    backend,
+)
+
+
+def check(document: Document) -> Iterator[Fault]:
+    """Every fault of a document."""
+    for part in CHECKS:
+        yield from part(document)

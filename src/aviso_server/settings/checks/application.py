@@ -1,0 +1,35 @@
+"""Checks on the ``application`` section (domain.md 12 item 1)."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from aviso_server.settings.faults import Fault
+from aviso_server.settings.model import Document, Homepage
+
+
+def application(document: Document) -> Iterator[Fault]:
+    """Home page links, polygon output and body limit."""
+    section = document.application
+    for key in Homepage.model_fields:
+        if not _public_url(getattr(section.homepage, key)):
+            where = f"application.homepage.{key}"
+            yield Fault(
+                where,
+                f"{where} must be an absolute HTTP(S) URL with a host and no embedded credentials",
+            )
+    if section.polygon_output not in {"array", "string"}:
+        yield Fault(
+            "application.polygon_output", "application.polygon_output must be 'array' or 'string'"
+        )
+    if section.max_body_bytes <= 0:
+        yield Fault(
+            "application.max_body_bytes", "application.max_body_bytes must be greater than zero"
+        )
+
+
+def _public_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+    except ValueError:
+        return False
+    return url.scheme in {"http", "https"} and bool(url.hostname) and "@" not in url.netloc

@@ -1,0 +1,65 @@
+"""Checks on the settings of the chosen backend (domain.md 12 item 12)."""
+
+from collections.abc import Iterator
+
+from aviso_server.settings.faults import Fault
+from aviso_server.settings.literals import LiteralError, duration_s
+from aviso_server.settings.model import Document, InMemory, JetStream
+
+_BUDGET = ("max_messages", "max_bytes", "max_history_per_topic", "max_topics")
+_BEFORE_RETENTION = ("timeout_seconds", "retry_attempts", "reconnect_delay_ms")
+_AFTER_RETENTION = ("publish_retry_attempts", "publish_retry_base_delay_ms")
+_LIMITS = ("replicas", "max_messages", "max_bytes")
+
+
+def backend(document: Document) -> Iterator[Fault]:
+    """The section of the backend in use; the other one may hold anything."""
+    section = document.notification_backend
+    if section.kind == "in_memory":
+        yield from _in_memory(section.in_memory)
+    elif section.kind == "jetstream":
+        for key, why in _jetstream(section.jetstream):
+            where = f"notification_backend.jetstream.{key}"
+            yield Fault(where, f"{where} {why}")
+
+
+def _in_memory(section: InMemory) -> Iterator[Fault]:
+    for key in _BUDGET:
+        value = getattr(section, key)
+        if value is not None and value <= 0:
+            where = f"notification_backend.in_memory.{key}"
+            yield Fault(where, f"{where} must be greater than zero")
+
+
+def _jetstream(section: JetStream) -> Iterator[tuple[str, str]]:
+    retention_s, why = _retention(section)
+    if why:
+        yield "retention_time", f"is invalid: {why}"
+    if not section.servers:
+        yield "nats_url", "must not be empty"
+    yield from _not_positive(section, _BEFORE_RETENTION)
+    if retention_s == 0:
+        yield "retention_time", "must be > 0"
+    yield from _not_positive(section, _AFTER_RETENTION)
+    if section.retention_policy != "limits":
+        yield (
+            "retention_policy",
+            f"'{section.retention_policy}' is not supported; use 'limits'",
+        )
+    yield from _not_positive(section, _LIMITS)
+
+
+def _retention(section: JetStream) -> tuple[int | None, str | None]:
+    if section.retention_time is None:
+        return None, None
+    try:
+        return duration_s(section.retention_time), None
+    except LiteralError as error:
+        return None, str(error)
+
+
+def _not_positive(section: JetStream, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for key in keys:
+        value = getattr(section, key)
+        if value is not None and value <= 0:
+            yield key, "must be > 0"

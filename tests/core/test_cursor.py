@@ -1,0 +1,343 @@
+"""Start and end points (http.md 4.2 steps 9, 11, 12; 6.2; 7)."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aviso_server.core.cursor import (
+    End,
+    FromSequence,
+    FromTime,
+    Start,
+    ToSequence,
+    ToTime,
+    Window,
+    parse_moment,
+    parse_sequence,
+    refuse_ends,
+    window,
+)
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.moment import rfc3339, rfc3339_offset
+from aviso_server.core.operation import Operation
+from aviso_server.core.wire import NotificationRequest
+
+NOON_NS = 1_749_474_900 * 10**9
+"""2025-06-09T13:15:00Z."""
+MOMENTS = st.integers(-62_135_596_800 * 10**9, 253_402_300_800 * 10**9 - 1)
+TEXTS = (
+    st.text()
+    | st.text("0123456789+-:TtZz. ")
+    | st.from_regex(
+        r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]*)?.{0,7}",
+        fullmatch=True,
+    )
+)
+WHY = (
+    "expected ISO-8601 datetime (RFC3339/space-separated with optional timezone) "
+    "or unix epoch seconds/milliseconds"
+)
+
+
+def request(**cursors: str) -> NotificationRequest:
+    return NotificationRequest(event_type="mars", identifier={}, **cursors)
+
+
+def refusal(operation: Operation, **cursors: str) -> str:
+    with pytest.raises(InvalidRequest) as raised:
+        window(request(**cursors), operation)
+    assert raised.value.details == raised.value.message
+    return raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "sequence"),
+    [
+        ("0", 0),
+        ("1", 1),
+        ("+1", 1),
+        ("0007", 7),
+        ("18446744073709551615", 2**64 - 1),
+        ("0" * 5000 + "1", 1),
+    ],
+)
+def test_sequences_are_unsigned_decimals(text: str, sequence: int) -> None:
+    """One optional plus, leading zeros allowed, up to 64 bits (http.md 7.1)."""
+    assert parse_sequence("from_id", text) == sequence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-0",
+        "-1",
+        "1_0",
+        "1.0",
+        " 1",
+        "1 ",
+        "++1",
+        "+",
+        "x",
+        "٣",
+        "18446744073709551616",
+        "9" * 5000,
+    ],
+)
+def test_other_sequences_are_refused_with_the_value_as_sent(text: str) -> None:
+    """http.md 6.2 and 7.1."""
+    with pytest.raises(InvalidRequest) as raised:
+        parse_sequence("to_id", text)
+    assert raised.value.message == (
+        f"to_id must be a valid positive integer. Got: '{text}'. Valid examples: '1', '123', '9999'"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\t\n"])
+def test_blank_cursors_are_called_empty(text: str) -> None:
+    """Blank after trimming has its own message for both kinds (http.md 6.2)."""
+    with pytest.raises(InvalidRequest) as raised:
+        parse_sequence("from_id", text)
+    assert raised.value.message == (
+        "from_id cannot be empty. Provide a valid sequence number or omit the field"
+    )
+    with pytest.raises(InvalidRequest) as raised:
+        parse_moment("to_date", text)
+    assert raised.value.message == (
+        "to_date cannot be empty. Provide a valid datetime/timestamp or omit the field"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        # rule 2: epochs
+        ("1749474900", NOON_NS),
+        ("+1749474900", NOON_NS),
+        ("00001749474900", NOON_NS),
+        ("1749474900123", NOON_NS + 123_000_000),
+        ("0", 0),
+        ("000000000000000", 0),
+        ("99999999999", 99_999_999_999 * 10**9),
+        ("100000000000", 100_000_000_000 * 10**6),
+        ("253402300799999", 253_402_300_799_999 * 10**6),
+        # rule 3: RFC 3339
+        ("2025-06-09T13:15:00Z", NOON_NS),
+        ("2025-06-09t13:15:00z", NOON_NS),
+        ("2025-06-09 13:15:00Z", NOON_NS),
+        ("  2025-06-09T13:15:00Z\n", NOON_NS),
+        ("2025-06-09T15:15:00+02:00", NOON_NS),
+        ("2025-06-09T13:15:00-00:00", NOON_NS),
+        ("2025-06-10T13:14:00+23:59", NOON_NS),
+        ("2025-06-09T13:15:00.5Z", NOON_NS + 500_000_000),
+        ("2025-06-09T13:15:00.1234567899999Z", NOON_NS + 123_456_789),
+        ("2025-06-09T13:14:60Z", NOON_NS),
+        ("2025-06-09T13:14:60.9Z", NOON_NS),
+        ("1969-12-31T23:59:59.5Z", -500_000_000),
+        ("0001-01-01T00:00:00Z", -62_135_596_800 * 10**9),
+        # rule 4: a space, a loose offset, short numbers
+        ("2025-06-09 13:15:00+00:00", NOON_NS),
+        ("2025-06-09 15:15:00+0200", NOON_NS),
+        ("2025-06-09 11:15:00 -0200", NOON_NS),
+        ("2025-06-09 13:15:00.25  +00:00", NOON_NS + 250_000_000),
+        ("2025-6-9 13:15:0 +0000", NOON_NS),
+        # rule 5: no offset is UTC
+        ("2025-06-09 13:15:00", NOON_NS),
+        ("2025-06-09T13:15:00", NOON_NS),
+        ("2025-6-9T13:15:0.000000001", NOON_NS + 1),
+    ],
+)
+def test_every_accepted_form_of_a_date(text: str, ns: int) -> None:
+    """http.md 7.2 rules 2 to 5, exact to the nanosecond."""
+    assert parse_moment("from_date", text) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("-1", "negative unix timestamps are not supported: '-1'"),
+        (" -0 ", "negative unix timestamps are not supported: '-0'"),
+        (
+            "9223372036854775808",
+            (
+                "failed to parse unix timestamp '9223372036854775808': "
+                "number too large to fit in target type"
+            ),
+        ),
+        ("253402300800000", "invalid unix milliseconds timestamp '253402300800000'"),
+        (" +9223372036854775807", "invalid unix milliseconds timestamp '+9223372036854775807'"),
+        ("2025-06-09", WHY),
+        ("2025-06-09T13:15", WHY),
+        ("2025-06-09T13:15Z", WHY),
+        ("2025-06-09T13:15:00+0200", WHY),
+        ("2025-06-09T13:15:00 +02:00", WHY),
+        ("2025-6-9T13:15:00Z", WHY),
+        ("2025-06-09t13:15:00", WHY),
+        ("2025-06-09 13:15:00 Z", WHY),
+        ("2025-06-09T13:15:00.Z", WHY),
+        ("2025-06-09T24:00:00Z", WHY),
+        ("2025-06-09T13:60:00Z", WHY),
+        ("2025-06-09T13:15:61Z", WHY),
+        ("2025-06-09T13:15:00+24:00", WHY),
+        ("2025-06-09T13:15:00+23:60", WHY),
+        ("2025-02-29T13:15:00Z", WHY),
+        ("2025-00-01T13:15:00Z", WHY),
+        ("٢٠٢٥-06-09T13:15:00Z", WHY),
+        ("-", WHY),
+        ("+", WHY),
+        ("++5", WHY),
+        ("1.5", WHY),
+        ("yesterday", WHY),
+    ],
+)
+def test_every_refused_form_of_a_date(text: str, why: str) -> None:
+    """http.md 7.2: the outer message shows the text as sent, the inner one trimmed."""
+    with pytest.raises(InvalidRequest) as raised:
+        parse_moment("from_date", text)
+    assert raised.value.message == (
+        f"from_date must be a valid datetime/timestamp. Got: '{text}'. Error: {why}. "
+        "Valid examples: '2025-06-09T13:15:00Z', '2025-06-09 13:15:00+00:00', "
+        "'2025-06-09 13:15:00', '1740509903', '1740509903710'"
+    )
+
+
+@given(MOMENTS)
+def test_our_own_spellings_are_read_back_exactly(ns: int) -> None:
+    """A CloudEvent's time, and every spelling derived from it, names the same nanosecond."""
+    text = rfc3339(ns)
+    assert parse_moment("from_date", text) == ns
+    assert parse_moment("from_date", rfc3339_offset(ns)) == ns
+    assert parse_moment("from_date", text.replace("T", " ")) == ns
+    assert parse_moment("from_date", text.removesuffix("Z")) == ns
+    assert parse_moment("from_date", text.replace("T", " ").replace("Z", " +0000")) == ns
+
+
+@given(MOMENTS, st.integers(-1439, 1439))
+def test_an_offset_names_the_same_instant(ns: int, minutes: int) -> None:
+    """Local time with its offset is the instant, for every offset up to 23:59."""
+    local = ns + minutes * 60 * 10**9
+    sign, (hours, rest) = "-" if minutes < 0 else "+", divmod(abs(minutes), 60)
+    text = rfc3339(local)
+    if text[0].isdigit():
+        spelled = f"{text.removesuffix('Z')}{sign}{hours:02}:{rest:02}"
+        assert parse_moment("to_date", spelled) == ns
+        assert parse_moment("to_date", spelled.replace("T", " ")) == ns
+
+
+@given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
+def test_python_spellings_agree_with_python(moment: datetime) -> None:
+    """Where ``datetime.isoformat`` writes a form we read, both mean the same instant."""
+    offset = moment.utcoffset() or timedelta()
+    if offset.total_seconds() % 60:
+        return  # historic offsets with seconds are not ISO 8601
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    ns = ((since.days * 86400 + since.seconds) * 10**6 + since.microseconds) * 1000
+    assert parse_moment("from_date", moment.isoformat()) == ns
+    assert parse_moment("from_date", moment.isoformat(sep=" ")) == ns
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_sequences_round_trip(sequence: int) -> None:
+    """The decimal text of any 64-bit sequence is read back."""
+    assert parse_sequence("from_id", str(sequence)) == sequence
+
+
+@given(TEXTS)
+def test_any_text_is_read_or_refused_as_invalid(text: str) -> None:
+    """No text raises anything but InvalidRequest, and what is read can be shown."""
+    with suppress(InvalidRequest):
+        assert rfc3339(parse_moment("from_date", text))
+    with suppress(InvalidRequest):
+        assert 0 <= parse_sequence("from_id", text) < 2**64
+
+
+def test_a_watch_starts_live_at_a_sequence_or_at_a_time() -> None:
+    """http.md 7.3: no start is live only; one start is history, then live."""
+    assert window(request(), Operation.WATCH) == Window()
+    assert window(request(from_id="5"), Operation.WATCH) == Window(FromSequence(5))
+    assert window(request(from_date="0"), Operation.WATCH) == Window(FromTime(0))
+
+
+@pytest.mark.parametrize(
+    ("start_text", "start"),
+    [({"from_id": "5"}, FromSequence(5)), ({"from_date": "5"}, FromTime(5 * 10**9))],
+)
+@pytest.mark.parametrize(
+    ("end_text", "end"),
+    [({}, None), ({"to_id": "5"}, ToSequence(5)), ({"to_date": "5"}, ToTime(5 * 10**9))],
+)
+def test_a_replay_combines_any_start_with_any_end(
+    start_text: dict[str, str], start: Start, end_text: dict[str, str], end: End | None
+) -> None:
+    """Any kind of start goes with any kind of end, and both are inclusive (http.md 7.3)."""
+    replay = window(request(**start_text, **end_text), Operation.REPLAY)
+    assert replay == Window(start, end)
+
+
+def test_a_future_start_is_not_an_error() -> None:
+    """D25: a start beyond everything is an empty replay, which is not decided here."""
+    assert window(request(from_date="9999-12-31T23:59:59-23:59"), Operation.REPLAY).start
+    assert window(request(from_id="18446744073709551615"), Operation.REPLAY).start
+
+
+@pytest.mark.parametrize("end", [{"to_id": "x"}, {"to_date": ""}])
+def test_ends_are_refused_on_watch_and_notify(end: dict[str, str]) -> None:
+    """Presence alone is refused, before any text is read (http.md 4.1 step 8, 4.2 step 9)."""
+    text = "to_id and to_date are only supported for the replay endpoint, not /"
+    assert refusal(Operation.WATCH, from_id="x", **end) == f"{text}watch"
+    with pytest.raises(InvalidRequest) as raised:
+        refuse_ends(request(**end))
+    assert raised.value.message == f"{text}notification"
+
+
+def test_notify_ignores_starts() -> None:
+    """http.md 3: notify accepts and ignores from_id and from_date, whatever they say."""
+    refuse_ends(request(from_id="x", from_date="y"))
+    refuse_ends(request(to_id="1"), Operation.REPLAY)
+
+
+def test_starts_are_checked_in_the_contracts_order() -> None:
+    """from_id syntax, from_date syntax, both, neither, and only then the ends (4.2)."""
+    bad = {"to_id": "x", "to_date": "x"}
+    replay = Operation.REPLAY
+    assert refusal(replay, from_id="x", from_date="x", **bad).startswith("from_id must")
+    assert refusal(replay, from_id="1", from_date="x", **bad).startswith("from_date must")
+    assert refusal(replay, from_id="1", from_date="1", **bad) == (
+        "Cannot specify both from_id and from_date. Please provide only one replay parameter. "
+        "Use from_id for sequence-based replay or from_date for time-based replay."
+    )
+    assert refusal(Operation.WATCH, from_id="1", from_date="1").startswith("Cannot specify both")
+    assert refusal(replay, **bad) == (
+        "Replay endpoint requires either from_id or from_date parameter. "
+        "Use from_id for sequence-based replay or from_date for time-based replay."
+    )
+    assert refusal(replay, from_id="1", **bad).startswith("to_id must")
+    assert refusal(replay, from_id="1", to_id="0", to_date="x").startswith("to_date must")
+    assert refusal(replay, from_id="1", to_id="0", to_date="1") == (
+        "Cannot specify both to_id and to_date. Please provide only one replay end parameter. "
+        "Use to_id for a sequence-based end or to_date for a time-based end."
+    )
+
+
+def test_an_end_before_its_start_is_refused() -> None:
+    """Same kinds are compared, sequences as numbers and dates to the nanosecond (6.2)."""
+    assert refusal(Operation.REPLAY, from_id="10", to_id="+09") == (
+        "to_id (9) must not be lower than from_id (10)"
+    )
+    assert refusal(
+        Operation.REPLAY,
+        from_date="2025-06-09T13:15:00.000000001Z",
+        to_date="2025-06-09T15:15:00+02:00",
+    ) == (
+        "to_date (2025-06-09T13:15:00+00:00) must not be earlier than "
+        "from_date (2025-06-09T13:15:00.000000001+00:00)"
+    )
+
+
+def test_an_end_of_zero_is_an_empty_replay() -> None:
+    """http.md 7.1: to_id 0 is allowed with the start that means the beginning."""
+    assert window(request(from_id="0", to_id="0"), Operation.REPLAY) == Window(
+        FromSequence(0), ToSequence(0)
+    )
