@@ -20,7 +20,8 @@ from aviso_server.auth.identity import Anonymous
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
-from aviso_server.http.app import PACKAGED_STATIC, build_app
+from aviso_server.http.app import build_app
+from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources

@@ -1,7 +1,6 @@
 """The HTTP application: every route with its access policy, in one table (http.md 1)."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import web
@@ -58,6 +57,3 @@ def build_app(services: Services) -> web.Application:
             app.router.add_route(route.method, route.path, route.handler)
     return app
 
-
-PACKAGED_STATIC = Path(__file__).parent / "static"
-"""The files of the shipped home page."""

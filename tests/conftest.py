@@ -1,0 +1,28 @@
+"""Shared fixtures: the event loop, and silence from the logger."""
+
+import pytest
+import structlog
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "suite",
+    deadline=None,  # machines are shared: never assert a wall-clock time
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, bool]]:
+    """The event loop the server runs on."""
+    return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quiet() -> None:
+    """Log records go nowhere unless a test asks for them."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(50),
+        logger_factory=structlog.ReturnLoggerFactory(),
+    )

@@ -1,0 +1,110 @@
+"""How an identifier value becomes text, and what all fields share (domain.md 1, 14)."""
+
+import re
+
+import msgspec
+import pytest
+
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.fields.field import Field, scalar_text
+from aviso_server.core.fields.moment import DateField, TimeField
+from aviso_server.core.fields.number import FloatField
+from aviso_server.core.fields.place import PointCloudField, PolygonField
+from aviso_server.core.fields.text import EnumField, ExpverField, StringField
+from aviso_server.core.json import Json
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('"  A "', "  A "),
+        ("4", "4"),
+        ("123456789012345678901234567890", "123456789012345678901234567890"),
+        ("-0", "0"),
+        ("4.0", "4.0"),
+        ("12.50", "12.5"),
+        ("1e3", "1000.0"),
+        ("1e16", "1e16"),
+        ("1e-7", "1e-7"),
+        ("true", "true"),
+        ("false", "false"),
+    ],
+)
+def test_json_becomes_text(raw: str, text: str) -> None:
+    """The table of domain.md 1, from JSON source to the text a field sees."""
+    assert scalar_text("f", msgspec.json.decode(raw)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "Field 'f' cannot be null"),
+        ([], "Field 'f' must be a scalar value or constraint object, got array"),
+        (["a"], "Field 'f' must be a scalar value or constraint object, got array"),
+    ],
+)
+def test_json_that_is_no_scalar(value: Json, message: str) -> None:
+    """Null never means omitted, and arrays are no values."""
+    with pytest.raises(InvalidRequest, match=f"^{re.escape(message)}$"):
+        scalar_text("f", value)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        StringField(name="f", required=True),
+        DateField(name="f", required=True),
+        TimeField(name="f", required=True),
+        ExpverField(name="f", required=True),
+        PolygonField(name="f", required=True),
+        PointCloudField(name="f", required=True),
+    ],
+)
+def test_fields_without_operators_refuse_constraints(field: Field) -> None:
+    """Only numbers and enums know operators."""
+    with pytest.raises(InvalidRequest) as caught:
+        field.constrain({"eq": "1200"})
+    assert caught.value.message == (
+        "Field 'f' does not support constraint filters; expected scalar value"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "view"),
+    [
+        (
+            DateField(name="date", required=True),
+            '{"canonical_format":"%Y%m%d","required":true,"type":"DateHandler"}',
+        ),
+        (
+            FloatField(name="level", required=False, range=(0.0, 100.0)),
+            '{"range":[0.0,100.0],"required":false,"type":"FloatHandler"}',
+        ),
+        (
+            PointCloudField(name="point_cloud", required=True, description="observed stations"),
+            '{"description":"observed stations","max_points":10000,"required":true,'
+            '"type":"PointCloudHandler"}',
+        ),
+        (
+            EnumField(name="region", required=False, values=("north", "south")),
+            '{"required":false,"type":"EnumHandler","values":["north","south"]}',
+        ),
+        (
+            StringField(name="tag", required=False),
+            '{"max_length":null,"required":false,"type":"StringHandler"}',
+        ),
+        (
+            ExpverField(name="expver", required=False),
+            '{"default":null,"required":false,"type":"ExpverHandler"}',
+        ),
+        (
+            FloatField(name="level", required=False),
+            '{"range":null,"required":false,"type":"FloatHandler"}',
+        ),
+        (TimeField(name="time", required=True), '{"required":true,"type":"TimeHandler"}'),
+        (PolygonField(name="polygon", required=True), '{"required":true,"type":"PolygonHandler"}'),
+    ],
+)
+def test_public_view(field: Field, view: str) -> None:
+    """The view is flat, with unset options null and no empty description (domain.md 14)."""
+    assert msgspec.json.encode(field.view(), order="sorted").decode() == view

@@ -1,0 +1,1 @@
+"""What tests share: a configuration, servers, an SSE reader."""

@@ -1,0 +1,97 @@
+"""A server in a process of its own: for signals, command lines and clients that block."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from aviso_server.core.json import Json
+
+
+class ServerProcess:
+    """``aviso-server serve`` on a port the system picked."""
+
+    def __init__(self, config: Path, *arguments: str) -> None:
+        self._lines: list[str] = []
+        self._started = threading.Event()
+        self.url = ""
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("AVISOSERVER_")}
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "aviso_server",
+                "serve",
+                "--config",
+                str(config),
+                "--port",
+                "0",
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environ,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._started.wait(30) or not self.url:
+            self.kill()
+            raise AssertionError("the server did not start:\n" + "".join(self._lines))
+
+    @property
+    def output(self) -> str:
+        """Everything printed so far."""
+        return "".join(self._lines)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def wait(self, timeout_s: float = 40) -> int:
+        """The exit code, once the process has ended by itself."""
+        code = self.process.wait(timeout_s)
+        self._reader.join(5)
+        return code
+
+    def kill(self) -> None:
+        """End the process whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        self._reader.join(5)
+        if self.process.stdout:
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+            if "startup.server.started" in line:
+                self.url = _url(line)
+                self._started.set()
+        self._started.set()
+
+
+def _url(line: str) -> str:
+    attributes = json.loads(line)["attributes"]
+    return str(attributes["swagger_url"]).removesuffix("/swagger-ui/")
+
+
+@contextmanager
+def server_process(document: dict[str, Json], folder: Path) -> Iterator[ServerProcess]:
+    """Run a server with this configuration; it is ended with the block."""
+    config = folder / "config.yaml"
+    config.write_text(yaml.safe_dump(document))
+    server = ServerProcess(config)
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,57 @@
+"""A server in this process, on a real socket."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from support.sse import Stream, opened
+
+from aviso_server.server import Running, serving
+from aviso_server.settings import Settings
+
+
+@dataclass(frozen=True)
+class Client:
+    """A plain HTTP client of a running server."""
+
+    running: Running
+    session: aiohttp.ClientSession
+
+    async def notify(
+        self, event_type: str, identifier: Mapping[str, Any], **rest: Any
+    ) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """Publish, which must succeed; the answer."""
+        body = {"event_type": event_type, "identifier": identifier, **rest}
+        async with self.session.post(
+            f"{self.running.url}/api/v1/notification", json=body
+        ) as response:
+            answer: dict[str, Any] = await response.json()
+            assert response.status == 200, answer
+            return answer
+
+    def watch(
+        self, event_type: str, identifier: Mapping[str, Any], **rest: Any
+    ) -> AbstractAsyncContextManager[Stream]:  # noqa: ANN401 - JSON
+        """Open a watch."""
+        body = {"event_type": event_type, "identifier": identifier, **rest}
+        return opened(f"{self.running.url}/api/v1/watch", body)
+
+    def replay(
+        self, event_type: str, identifier: Mapping[str, Any], **rest: Any
+    ) -> AbstractAsyncContextManager[Stream]:  # noqa: ANN401 - JSON
+        """Open a replay."""
+        body = {"event_type": event_type, "identifier": identifier, **rest}
+        return opened(f"{self.running.url}/api/v1/replay", body)
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[Client]:
+    """Run a server with these settings and a client of it."""
+    timeout = aiohttp.ClientTimeout(total=60)
+    async with (
+        serving(settings) as running,
+        aiohttp.ClientSession(timeout=timeout) as session,
+    ):
+        yield Client(running, session)
