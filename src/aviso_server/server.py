@@ -23,6 +23,7 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.http.app import build_app
 from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
+from aviso_server.http.traffic import Traffic
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.hub import Hub, Recovery
@@ -34,8 +35,11 @@ from aviso_server.telemetry import log
 KEEP_ALIVE_S = 5
 """How long an idle connection is kept (operations.md 11)."""
 
-GRACE_S = 25
+GRACE_S = 25.0
 """How long requests in progress get at shutdown: the process must be gone within 30 s."""
+
+FAREWELL_S = 1.0
+"""How long a connection gets whose request did not end in the grace; aiohttp waits it twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ async def _serve(settings: Settings, started: Callable[[Running], None] | None) 
 
 
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncIterator[Running]:
+async def serving(settings: Settings, *, grace_s: float = GRACE_S) -> AsyncIterator[Running]:
     """Start everything, in order; leaving the context stops it in reverse (operations.md 11).
 
     The port is bound last, when the backend is ready: early clients are refused, not left hanging.
@@ -110,10 +114,14 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
             settings.application.base_url,
             polygon_text=settings.application.polygon_output == "string",
         )
-        hub = await stack.enter_async_context(Hub(backend, renderer, _recovery(settings)))
+        hub = Hub(backend, renderer, _recovery(settings))
         sources = Sources(hub, backend, renderer, _rules(settings), stop, time.time_ns)
         app = build_app(_services(settings, backend, sources))
+        traffic = Traffic()
+        app.middlewares.insert(0, traffic.counted)
         listener = _bind(settings.application.host, settings.application.port)
+        # After all that may raise StartFailed: the hub's task group would wrap it in a group.
+        await stack.enter_async_context(hub)
         runner = web.AppRunner(
             app,
             handle_signals=False,
@@ -121,12 +129,15 @@ async def serving(settings: Settings) -> AsyncIterator[Running]:
             auto_decompress=False,
             handler_cancellation=True,
             keepalive_timeout=KEEP_ALIVE_S,
-            shutdown_timeout=GRACE_S,
+            shutdown_timeout=FAREWELL_S,
         )
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
-        await web.SockSite(runner, listener, backlog=1024).start()
-        # Last in, first out: streams are asked to end before the runner waits for them.
+        site = web.SockSite(runner, listener, backlog=1024)
+        await site.start()
+        # Last in, first out: streams are asked to end, then what is in progress may end.
+        stack.push_async_callback(traffic.ended, within_s=grace_s)
+        stack.push_async_callback(site.stop)
         stack.callback(stop.request)
         yield Running(settings.application.host, listener.getsockname()[1], stop)
 
@@ -202,9 +213,16 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise StartFailed(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. "
+            f"cannot listen on {host}:{port}: {_why(error)}. "
             "Choose another port with --port, or 0 for a free one."
         ) from error
+
+
+def _why(error: OSError) -> str:
+    """The reason, without the address that ``create_server`` adds to it."""
+    if error.errno is None or isinstance(error, socket.gaierror):  # names have codes of their own
+        return error.strerror or str(error)
+    return os.strerror(error.errno)
 
 
 def _install_signals(told: asyncio.Event) -> None:

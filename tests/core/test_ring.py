@@ -4,10 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from core.oracle import cross, exact, minus, on_ring
-from core.oracle import edges_meet as oracle_edges_meet
-from core.oracle import winding as oracle_winding
-from core.places import KINDS, RING_AND_POINTS, RING_PAIRS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +19,10 @@ from aviso_server.core.ring import (
     sides,
     winding,
 )
+from support.oracle import cross, exact, minus, on_ring
+from support.oracle import edges_meet as oracle_edges_meet
+from support.oracle import winding as oracle_winding
+from support.places import KINDS, RING_AND_POINTS, RING_PAIRS
 
 POINTS = st.one_of(
     *(st.lists(st.tuples(kind, kind), min_size=4, max_size=4) for kind in KINDS),

@@ -2,7 +2,6 @@
 
 import pytest
 from pydantic_core import PydanticCustomError
-from settings.configurations import configuration, faults, settings
 
 from aviso_server.core.json import Json
 from aviso_server.settings.coercion import (
@@ -15,6 +14,7 @@ from aviso_server.settings.coercion import (
     as_port,
     as_text,
 )
+from settings.configurations import configuration, faults, settings
 
 
 @pytest.mark.parametrize("text", ["true", "TRUE", "1", "on", "Yes", 1, True])

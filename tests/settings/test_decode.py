@@ -1,9 +1,22 @@
 """Type faults, all at once, without hiding the checks that follow."""
 
 import pytest
-from settings.configurations import configuration, faults, messages, settings, with_schema
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aviso_server.core.json import Json
+from aviso_server.settings.decode import decode
+from aviso_server.settings.model import (
+    Application,
+    Auth,
+    Document,
+    Ecpds,
+    EventType,
+    JetStream,
+    Section,
+    Topic,
+)
+from settings.configurations import configuration, faults, messages, settings, with_schema
 
 
 def test_every_type_fault_is_reported() -> None:
@@ -80,12 +93,23 @@ def test_a_key_without_a_value_is_not_given() -> None:
     assert loaded.catalogue.configured is False
 
 
+def test_a_name_without_a_value_does_not_vanish() -> None:
+    """An event type or a realm that is only named is a fault."""
+    raw = configuration(notification_schema={"mars": None}, auth={"admin_roles": {"ecmwf": None}})
+    assert [str(fault) for fault in faults(raw)] == [
+        "auth.admin_roles.ecmwf: must be a list",
+        "notification_schema.mars: must be a mapping",
+    ]
+
+
 @pytest.mark.parametrize("spec", [None, "StringHandler", []])
 def test_a_field_without_a_definition_is_a_fault(spec: Json) -> None:
     """A field must be a mapping; its name still counts as declared."""
     assert [str(fault) for fault in faults(with_schema(identifier={"class": spec}))] == [
-        "notification_schema.mars.identifier.class:"
-        " must be a mapping with at least `type` and `required`"
+        (
+            "notification_schema.mars.identifier.class:"
+            " must be a mapping with at least `type` and `required`"
+        )
     ]
 
 
@@ -93,6 +117,31 @@ def test_a_secret_is_not_shown_in_a_fault() -> None:
     """A password of the wrong shape stays out of the message."""
     raw = configuration(auth={"jwt_secret": ["hunter2"]})
     assert "hunter2" not in str(faults(raw))
+
+
+_sections: list[type[Section]] = [Document, Application, Auth, Ecpds, EventType, JetStream, Topic]
+_keys = st.sampled_from(sorted({key for section in _sections for key in section.model_fields}))
+_junk: st.SearchStrategy[Json] = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(["", "x", "7d", "*"])
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_keys, inner, max_size=6)),
+    max_leaves=25,
+)
+
+
+@given(st.dictionaries(_keys, _junk, max_size=8))
+def test_no_configuration_breaks_the_loader(raw: dict[str, Json]) -> None:
+    """Whatever the file holds, it is accepted or its faults are listed; nothing else is raised."""
+    assert all(fault.path and fault.message for fault in faults(raw))
+
+
+@given(st.dictionaries(_keys, _junk, max_size=8))
+def test_decoding_leaves_the_configuration_alone(raw: dict[str, Json]) -> None:
+    """Stand-ins are put into a copy."""
+    before = repr(raw)
+    decode(raw)
+    assert repr(raw) == before
 
 
 def _required(path: str) -> str:

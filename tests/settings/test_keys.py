@@ -1,10 +1,10 @@
 """Known and unknown keys (domain.md 9)."""
 
 import pytest
-from settings.configurations import FIELD, configuration, event_type, faults, settings, with_schema
 
 from aviso_server.core.json import Json
 from aviso_server.settings.keys import knows
+from settings.configurations import FIELD, configuration, event_type, faults, settings, with_schema
 
 
 @pytest.mark.parametrize(

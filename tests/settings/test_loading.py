@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from settings.configurations import configuration, settings, with_schema
 
 from aviso_server.core.json import Json
 from aviso_server.settings import Settings, SettingsError, load
+from settings.configurations import configuration, settings, with_schema
 
 MINIMAL = "application: {host: a, port: 1}\nnotification_backend: {kind: in_memory}\n"
 

@@ -1,4 +1,4 @@
-"""The configuration tests run with: the schemas of the contract's worked examples (domain.md 15)."""
+"""The configuration of tests: the schemas of the worked examples (domain.md 15)."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -57,19 +57,26 @@ SCHEMAS: dict[str, Json] = {
 }
 
 
-def settings(
+def document(
     overrides: Mapping[str, Json] | None = None, *, schemas: Mapping[str, Json] | None = None
-) -> Settings:
-    """Settings for a server on a free loopback port, with sections replaced key by key."""
-    document: dict[str, Json] = {
+) -> dict[str, Json]:
+    """A configuration on a free loopback port, with sections replaced key by key."""
+    built: dict[str, Json] = {
         "application": {"host": "127.0.0.1", "port": 0, "base_url": "http://localhost:8000"},
         "notification_backend": {"kind": "in_memory"},
         "notification_schema": deepcopy(dict(SCHEMAS if schemas is None else schemas)),
     }
     for section, values in (overrides or {}).items():
-        known = document.get(section)
+        known = built.get(section)
         if isinstance(known, dict) and isinstance(values, dict):
-            document[section] = {**known, **values}
+            built[section] = {**known, **values}
         else:
-            document[section] = values
-    return parse(document)
+            built[section] = values
+    return built
+
+
+def settings(
+    overrides: Mapping[str, Json] | None = None, *, schemas: Mapping[str, Json] | None = None
+) -> Settings:
+    """Settings for a server on a free loopback port, with sections replaced key by key."""
+    return parse(document(overrides, schemas=schemas))

@@ -20,6 +20,7 @@ class ServerProcess:
 
     def __init__(self, config: Path, *arguments: str) -> None:
         self._lines: list[str] = []
+        self._grown = threading.Condition()
         self._started = threading.Event()
         self.url = ""
         environ = {k: v for k, v in os.environ.items() if not k.startswith("AVISOSERVER_")}
@@ -51,6 +52,13 @@ class ServerProcess:
         """Everything printed so far."""
         return "".join(self._lines)
 
+    def printed(self, text: str, *, times: int = 1, timeout_s: float = 20) -> None:
+        """Wait until that many lines contain ``text``."""
+        with self._grown:
+            assert self._grown.wait_for(
+                lambda: sum(text in line for line in self._lines) >= times, timeout_s
+            ), f"no {text!r} in:\n{self.output}"
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
         self.process.send_signal(number)
@@ -73,7 +81,9 @@ class ServerProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self._lines.append(line)
+            with self._grown:
+                self._lines.append(line)
+                self._grown.notify_all()
             if "startup.server.started" in line:
                 self.url = _url(line)
                 self._started.set()

@@ -21,7 +21,7 @@ class Client:
 
     async def notify(
         self, event_type: str, identifier: Mapping[str, Any], **rest: Any
-    ) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    ) -> dict[str, Any]:
         """Publish, which must succeed; the answer."""
         body = {"event_type": event_type, "identifier": identifier, **rest}
         async with self.session.post(
@@ -33,14 +33,14 @@ class Client:
 
     def watch(
         self, event_type: str, identifier: Mapping[str, Any], **rest: Any
-    ) -> AbstractAsyncContextManager[Stream]:  # noqa: ANN401 - JSON
+    ) -> AbstractAsyncContextManager[Stream]:
         """Open a watch."""
         body = {"event_type": event_type, "identifier": identifier, **rest}
         return opened(f"{self.running.url}/api/v1/watch", body)
 
     def replay(
         self, event_type: str, identifier: Mapping[str, Any], **rest: Any
-    ) -> AbstractAsyncContextManager[Stream]:  # noqa: ANN401 - JSON
+    ) -> AbstractAsyncContextManager[Stream]:
         """Open a replay."""
         body = {"event_type": event_type, "identifier": identifier, **rest}
         return opened(f"{self.running.url}/api/v1/replay", body)

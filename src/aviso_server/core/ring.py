@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 Point: TypeAlias = tuple[float, float]
 """Latitude, longitude in degrees."""
 Points: TypeAlias = tuple[Point, ...]
-Edge: TypeAlias = tuple[Point, Point]
 
 Coords: TypeAlias = NDArray[np.float64]
 """Points as rows of latitude and longitude."""

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from aviso_server.auth.access import Policy
 from aviso_server.http import admin, files, health, notify, schema, stream
+from aviso_server.http.body import answer_expectation
 from aviso_server.http.middleware import finish_headers, identified
 from aviso_server.http.services import SERVICES, Services
 
@@ -26,18 +27,18 @@ ROUTES = (
     Route("GET", "/ready", Policy.PUBLIC, health.ready),
     Route("GET", "/static/{path:.+}", Policy.PUBLIC, files.static),
     Route("GET", "/swagger-ui/", Policy.PUBLIC, files.swagger),
-    Route("GET", "/swagger-ui/{asset}", Policy.PUBLIC, files.swagger_file),
+    Route("GET", "/swagger-ui/{asset:[^/]+}", Policy.PUBLIC, files.swagger_file),
     Route("GET", "/api-docs/openapi.json", Policy.PUBLIC, files.openapi),
     Route("POST", "/api/v1/notification", Policy.STREAM, notify.notify),
     Route("POST", "/api/v1/watch", Policy.STREAM, stream.watch),
     Route("POST", "/api/v1/replay", Policy.STREAM, stream.replay),
     Route("GET", "/api/v1/schema", Policy.PUBLIC, schema.list_schemas),
-    Route("GET", "/api/v1/schema/{event_type}", Policy.PUBLIC, schema.get_schema),
+    Route("GET", "/api/v1/schema/{event_type:[^/]+}", Policy.PUBLIC, schema.get_schema),
     Route("DELETE", "/api/v1/admin/wipe/stream", Policy.ADMIN, admin.wipe_stream),
     Route("DELETE", "/api/v1/admin/wipe/all", Policy.ADMIN, admin.wipe_all),
     Route(
         "DELETE",
-        "/api/v1/admin/notification/{notification_id}",
+        "/api/v1/admin/notification/{notification_id:[^/]+}",
         Policy.ADMIN,
         admin.delete_notification,
     ),
@@ -54,6 +55,7 @@ def build_app(services: Services) -> web.Application:
         if route.method == "GET":
             app.router.add_get(route.path, route.handler, allow_head=True)
         else:
-            app.router.add_route(route.method, route.path, route.handler)
+            app.router.add_route(
+                route.method, route.path, route.handler, expect_handler=answer_expectation
+            )
     return app
-

@@ -2,9 +2,10 @@
 
 import zlib
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from aviso_server.core.errors import BodyTooLarge, MalformedBody
+from aviso_server.http.services import SERVICES
 
 _GZIP = 16 + zlib.MAX_WBITS
 _ZLIB = zlib.MAX_WBITS
@@ -17,14 +18,31 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     if declared is not None and declared > limit:
         raise BodyTooLarge(limit)
     received = bytearray()
-    async for piece in request.content.iter_any():
-        received += piece
-        if len(received) > limit:
-            raise BodyTooLarge(limit)
+    try:
+        async for piece in request.content.iter_any():
+            received += piece
+            if len(received) > limit:
+                raise BodyTooLarge(limit)
+    except web.RequestPayloadError:
+        raise MalformedBody("JSON parsing failed: broken transfer encoding") from None
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
         return bytes(received)
     return _decoded(bytes(received), encoding, limit)
+
+
+async def answer_expectation(request: web.Request) -> None:
+    """Ask for the body a client holds back, unless its declared size is refused anyway.
+
+    Expectations other than ``100-continue`` do not exist and are ignored.
+    """
+    declared = request.content_length
+    if request.headers["Expect"].lower() != "100-continue" or request.version < HttpVersion11:
+        return
+    if declared is None or declared <= request.app[SERVICES].max_body_bytes:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # The answer itself has not begun; the middleware and aiohttp go by this number.
+        request.writer.output_size = 0
 
 
 def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
@@ -40,9 +58,9 @@ def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
                     return _inflated(body, _RAW, limit)
     except zlib.error:
         pass
-    raise MalformedBody(
-        f"JSON parsing failed: unsupported or corrupt content encoding '{encoding}'"
-    )
+    # Header bytes that are not UTF-8 arrive as lone surrogates, which no answer can carry.
+    shown = encoding.encode(errors="replace").decode()
+    raise MalformedBody(f"JSON parsing failed: unsupported or corrupt content encoding '{shown}'")
 
 
 def _inflated(body: bytes, window: int, limit: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import mimetypes
 from functools import lru_cache
+from pathlib import Path
 
 from aiohttp import web
 
@@ -22,16 +23,26 @@ async def home(request: web.Request) -> web.Response:
 
 async def static(request: web.Request) -> web.StreamResponse:
     """A file below the static folder; nothing outside it, and no listings."""
-    folder = request.app[SERVICES].static_dir.resolve()
-    # NUL bytes make the path unusable; anything else is decided on the resolved path.
-    path = request.match_info["path"]
-    if "\0" in path:
-        raise web.HTTPNotFound
-    file = (folder / path).resolve()
-    if not file.is_relative_to(folder) or not file.is_file():
+    file = _find(request.app[SERVICES].static_dir, request.match_info["path"])
+    if file is None:
         raise web.HTTPNotFound
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     return web.FileResponse(file, headers={"Content-Type": kind})
+
+
+def _find(folder: Path, path: str) -> Path | None:
+    """The file of a static path; None when there is none or it is not below the folder."""
+    # Empty and dotted steps would be normalised away, and paths are not (http.md 1.1).
+    if not {"", ".", ".."}.isdisjoint(path.split("/")):
+        return None
+    try:
+        folder = folder.resolve()
+        file = (folder / path).resolve()
+        # Links inside the folder may lead out of it, so the resolved path decides.
+        return file if file.is_relative_to(folder) and file.is_file() else None
+    except (OSError, ValueError):
+        # No file system has such a name: too long, or with a NUL byte.
+        return None
 
 
 async def swagger(_: web.Request) -> web.Response:

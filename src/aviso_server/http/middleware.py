@@ -25,7 +25,7 @@ async def identified(request: web.Request, handler: _Handler) -> web.StreamRespo
         return web.Response(status=refused.status)
     except ConnectionError:
         raise
-    except Exception as error:  # noqa: BLE001 - the last line: a client is always answered
+    except Exception as error:
         structlog.get_logger().error(
             "Request failed unexpectedly",
             event_name="api.request.processing.failed",
@@ -34,11 +34,14 @@ async def identified(request: web.Request, handler: _Handler) -> web.StreamRespo
             error_message=str(error),
             exc_info=True,
         )
+        if request.writer.output_size > 0:
+            # A second head inside a stream's body would be read as part of it.
+            raise
         return unexpected_answer(request[REQUEST_ID])
 
 
 async def finish_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """Sign every routed answer with its request id and say nothing about the software."""
     response.headers.popall("Server", None)
-    if isinstance(request, web.Request) and (request_id := request.get(REQUEST_ID)):
-        response.headers["X-Request-ID"] = request_id
+    # What aiohttp refuses between routing and our middleware (417) has no id yet.
+    response.headers["X-Request-ID"] = request.get(REQUEST_ID) or str(uuid4())

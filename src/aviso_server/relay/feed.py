@@ -308,7 +308,8 @@ class Feed:
             if chunks := subscription.take():
                 await self._send(b"".join(self._shown(chunk) for chunk in chunks))
             elif subscription.resume_at is not None:
-                await self._catch_up(subscription.resume_at)
+                # What did not fit may begin below H, when the hub was behind as H was taken.
+                await self._catch_up(max(subscription.resume_at, subscription.boundary + 1))
             elif subscription.failure is not None:
                 raise subscription.failure
             else:

@@ -108,6 +108,8 @@ class Hub:
             try:
                 await self._follow(stream)
             except Exception as error:  # noqa: BLE001 - whatever broke a tail, its watchers are owed the recovery
+                if stream.stopped:
+                    return  # the backend stumbled while it was being told to stop
                 failed = 1 if stream.position > begun_at else failed + 1
                 if isinstance(error, HistoryLost) or failed > self._recovery.attempts:
                     journal.error(
@@ -143,6 +145,7 @@ class _Stream:
         self.position = position
         """Last sequence dispatched."""
         self.task: asyncio.Task[None] | None = None
+        self.stopped = False
         self._renderer = renderer
         self._index: Index[Subscription] = Index()
 
@@ -159,6 +162,7 @@ class _Stream:
         self._index.remove(request, subscription)
 
     def stop(self) -> None:
+        self.stopped = True
         if self.task is not None:
             self.task.cancel()
 

@@ -3,7 +3,7 @@
 from aviso_server.settings.faults import Fault, SettingsError, Warning_
 from aviso_server.settings.loading import load, parse
 from aviso_server.settings.model import Settings
-from aviso_server.settings.redact import redact_text, redacted
+from aviso_server.settings.redact import redacted
 
 __all__ = [
     "Fault",
@@ -12,6 +12,5 @@ __all__ = [
     "Warning_",
     "load",
     "parse",
-    "redact_text",
     "redacted",
 ]

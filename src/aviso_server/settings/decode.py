@@ -10,12 +10,12 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from aviso_server.core.json import Json
 from aviso_server.settings.faults import Fault
-from aviso_server.settings.keys import is_section, shape_at
+from aviso_server.settings.keys import inside, is_section, shape_at
 from aviso_server.settings.model import Document
 
 _ROUNDS = 6
@@ -60,20 +60,24 @@ def decode(raw: Mapping[str, Json]) -> Decoded:
 
 
 def without_nulls(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """A deep copy in which a key without a value counts as not given; field options stay as is."""
+    """A deep copy in which a setting without a value counts as not given.
 
-    def strip(value: Json, depth: int) -> Json:
-        if not isinstance(value, dict):
-            return copy.deepcopy(value)
-        return {
-            key: copy.deepcopy(item)
-            if key == "identifier" and depth == 2
-            else strip(item, depth + 1)
-            for key, item in value.items()
-            if item is not None
-        }
+    Names the operator chose (event types, realms, fields) stay, so that one without a value is
+    a fault instead of vanishing.
+    """
+    return _strip_section(raw, Document)
 
-    return {key: strip(item, 1) for key, item in raw.items() if item is not None}
+
+def _strip_section(raw: Mapping[str, Json], shape: object) -> dict[str, Json]:
+    return {key: _strip(item, inside(shape, key)) for key, item in raw.items() if item is not None}
+
+
+def _strip(value: Json, shape: object) -> Json:
+    if not isinstance(value, dict) or shape is JsonValue:
+        return copy.deepcopy(value)
+    if is_section(shape):
+        return _strip_section(value, shape)
+    return {key: _strip(item, inside(shape, key)) for key, item in value.items()}
 
 
 def _absent_section(detail: ErrorDetails) -> bool:

@@ -21,7 +21,7 @@ def shape_at(path: Sequence[str]) -> object | None:
     """The type of the setting at a path, or None where there is no such setting."""
     shape: object | None = Document
     for name in path:
-        shape = _inside(shape, name)
+        shape = inside(shape, name)
     return shape
 
 
@@ -35,7 +35,8 @@ def strays(raw: Mapping[str, Json]) -> Iterator[Fault | Warning_]:
     yield from _strays(Document, raw, "")
 
 
-def _inside(shape: object, name: str) -> object | None:
+def inside(shape: object, name: str) -> object | None:
+    """The type of what a section or map holds under a name, or None."""
     if is_section(shape):
         field = shape.model_fields.get(name)
         return None if field is None else _shape(field.annotation)

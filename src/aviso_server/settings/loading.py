@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from aviso_server.core.json import Json
-from aviso_server.settings import files, schemas
+from aviso_server.settings import addresses, files, schemas
 from aviso_server.settings.checks import check
 from aviso_server.settings.decode import decode, without_nulls
 from aviso_server.settings.environment import Overlay, merge, overlay
@@ -95,8 +94,8 @@ def _with_nats_token(raw: dict[str, Json], environ: Mapping[str, str]) -> dict[s
 
 def _doubts(document: Document) -> list[Warning_]:
     doubts = []
-    address = urlsplit(document.application.base_url)
-    if not (address.scheme and address.netloc):
+    address = addresses.split(document.application.base_url)
+    if isinstance(address, str) or not address.netloc:
         doubts.append(
             Warning_(
                 "configuration.base_url.not_absolute",

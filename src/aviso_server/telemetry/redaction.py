@@ -5,28 +5,34 @@ from collections.abc import Mapping, Sequence
 
 REDACTED = "[REDACTED]"
 
-_SENSITIVE_KEY = re.compile(r"password|secret|token|authorization|api_key", re.IGNORECASE)
-_URL_USER = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#]*@")
-_ASSIGNED = re.compile(r"(?P<name>(?:password|token)\s*[=:]\s*)\S+", re.IGNORECASE)
-_CREDENTIAL = re.compile(r"\b(?P<scheme>Bearer|Basic)\s+\S+", re.IGNORECASE)
-
-
-def redact_text(text: str) -> str:
-    """Free text without URL user info, assigned secrets and credentials."""
-    if "://" in text:
-        text = _URL_USER.sub(rf"\g<scheme>{REDACTED}@", text)
-    text = _ASSIGNED.sub(rf"\g<name>{REDACTED}", text)
-    return _CREDENTIAL.sub(rf"\g<scheme> {REDACTED}", text)
+_SENSITIVE = re.compile(r"password|secret|token|authorization|api_key", re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^\s/?#]*@")
+_BARE_USER_INFO = re.compile(r"(?:(?<=^)|(?<=,))\s*[^\s/,@]*:[^\s/@]*@")
+"""``user:password@host`` without a scheme, which NATS clients accept."""
+_ASSIGNED = re.compile(r"((?:password|token)\s*[=:]\s*)[^\s,;&]+", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s,;]+", re.IGNORECASE)
 
 
 def redact(value: object, key: str = "") -> object:
-    """A value as it may be shown: sensitive keys blanked, texts cleaned, at every depth."""
-    if key and _SENSITIVE_KEY.search(key) and value not in (None, "", False):
+    """A value as it may be shown: sensitive keys blanked, texts cleaned, at every depth.
+
+    That a secret is not set is worth knowing and tells nothing, so empty values stay.
+    """
+    if key and value not in (None, "") and _SENSITIVE.search(key):
         return REDACTED
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
-        return {name: redact(item, str(name)) for name, item in value.items()}
+        return {str(name): redact(item, str(name)) for name, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [redact(item) for item in value]
     return value
+
+
+def redact_text(text: str) -> str:
+    """A text without user info in URLs and without credentials after their usual words."""
+    if "@" in text:
+        text = _USER_INFO.sub(f"{REDACTED}@", text)
+        text = _BARE_USER_INFO.sub(f"{REDACTED}@", text)
+    text = _ASSIGNED.sub(rf"\g<1>{REDACTED}", text)
+    return _CREDENTIALS.sub(rf"\g<1> {REDACTED}", text)

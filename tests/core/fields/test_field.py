@@ -82,8 +82,10 @@ def test_fields_without_operators_refuse_constraints(field: Field) -> None:
         ),
         (
             PointCloudField(name="point_cloud", required=True, description="observed stations"),
-            '{"description":"observed stations","max_points":10000,"required":true,'
-            '"type":"PointCloudHandler"}',
+            (
+                '{"description":"observed stations","max_points":10000,"required":true,'
+                '"type":"PointCloudHandler"}'
+            ),
         ),
         (
             EnumField(name="region", required=False, values=("north", "south")),

@@ -1,7 +1,8 @@
 """Polygon and point cloud fields, and the filter point (domain.md 2.8 to 2.10)."""
 
+from contextlib import suppress
+
 import pytest
-from core.places import RINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from aviso_server.core.fields.place import (
 from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.json import Json
 from aviso_server.core.ring import Points
+from support.places import RINGS
 
 POLYGON = PolygonField(name="polygon", required=True)
 CLOUD = PointCloudField(name="point_cloud", required=True)
@@ -170,8 +172,10 @@ def test_clouds_keep_order_and_repeats() -> None:
         ([[1, 2], [1, 2, 3]], f"field 'point_cloud' point 1 is invalid: {PAIR}", PAIR),
         (
             [[91, 2]],
-            "field 'point_cloud' point 0 is invalid: latitude 91 is outside the valid range "
-            "[-90, 90]",
+            (
+                "field 'point_cloud' point 0 is invalid: latitude 91 is outside the valid range "
+                "[-90, 90]"
+            ),
             "latitude 91 is outside the valid range [-90, 90]",
         ),
     ],
@@ -241,7 +245,5 @@ def test_refused_points(value: Json, inner: str) -> None:
 def test_no_text_crashes_the_parsers(text: str) -> None:
     """Any text is a place or an InvalidRequest."""
     for parse in (POLYGON.parse, parse_point):
-        try:
+        with suppress(InvalidRequest):
             parse(text)
-        except InvalidRequest as error:
-            assert error.message

@@ -180,8 +180,10 @@ def test_max_points_has_bounds(limit: int) -> None:
             "PointCloudHandler",
             (
                 "type",
-                "Schema 'ev' PointCloudHandler must use the identifier name 'point_cloud', "
-                "got 'polygon'",
+                (
+                    "Schema 'ev' PointCloudHandler must use the identifier name 'point_cloud', "
+                    "got 'polygon'"
+                ),
             ),
         ),
         ("point", "StringHandler", ("", "Schema 'ev' identifier 'point' is reserved")),
@@ -199,9 +201,11 @@ def test_unknown_types_are_told_the_known_ones() -> None:
     assert faults("f", type="IntegerHandler") == [
         (
             "type",
-            "unknown type `IntegerHandler`, expected one of: StringHandler, DateHandler, "
-            "EnumHandler, ExpverHandler, IntHandler, FloatHandler, TimeHandler, PolygonHandler, "
-            "PointCloudHandler",
+            (
+                "unknown type `IntegerHandler`, expected one of: StringHandler, DateHandler, "
+                "EnumHandler, ExpverHandler, IntHandler, FloatHandler, TimeHandler, "
+                "PolygonHandler, PointCloudHandler"
+            ),
         )
     ]
     assert faults("f", type=4)[0][0] == "type"

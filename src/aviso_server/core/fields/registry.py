@@ -207,8 +207,9 @@ class _Definition:
 
 
 def _whole(item: Json) -> int | None:
-    fits = isinstance(item, int) and not isinstance(item, bool) and INT_MIN <= item <= INT_MAX
-    return int(item) if isinstance(item, int) and fits else None
+    if isinstance(item, bool) or not isinstance(item, int):
+        return None
+    return item if INT_MIN <= item <= INT_MAX else None
 
 
 def _number(item: Json) -> float | None:

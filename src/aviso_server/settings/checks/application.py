@@ -1,8 +1,8 @@
 """Checks on the ``application`` section (domain.md 12 item 1)."""
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
+from aviso_server.settings import addresses
 from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Document, Homepage
 
@@ -28,8 +28,5 @@ def application(document: Document) -> Iterator[Fault]:
 
 
 def _public_url(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-    except ValueError:
-        return False
-    return url.scheme in {"http", "https"} and bool(url.hostname) and "@" not in url.netloc
+    url = addresses.split(text)
+    return not isinstance(url, str) and url.scheme in {"http", "https"} and "@" not in url.netloc

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
-from urllib.parse import SplitResult, urlsplit
 
+from aviso_server.settings import addresses
 from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Document, Ecpds, EventType
-from aviso_server.settings.redact import redact_text
+from aviso_server.telemetry.redaction import redact_text
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _NUMBERS = (
@@ -63,7 +63,7 @@ def _servers(section: Ecpds) -> Iterator[Fault]:
 
 def _server(text: str) -> Iterator[str]:
     """What is wrong with a server address, in the contract's order."""
-    url = _split(text)
+    url = addresses.split(text)
     if isinstance(url, str):
         yield f"is not a valid URL: {url}"
         return
@@ -81,22 +81,6 @@ def _server(text: str) -> Iterator[str]:
         yield ("must not contain a query string; the plugin appends '?id=<username>' itself")
     if "#" in text:
         yield "must not contain a URL fragment"
-
-
-def _split(text: str) -> SplitResult | str:
-    """The parts of a URL, or why it is none."""
-    try:
-        url = urlsplit(text)
-        _ = url.port  # raises ValueError when out of range or not a number
-    except ValueError as error:
-        return str(error)
-    if text != text.strip() or re.search(r"\s", text):
-        return "contains whitespace"
-    if not url.scheme:
-        return "relative URL without a base"
-    if url.scheme in {"http", "https"} and not url.hostname:
-        return "empty host"
-    return url
 
 
 def _texts(section: Ecpds) -> Iterator[Fault]:

@@ -1,0 +1,119 @@
+"""The benchmark's command line."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from bench import report
+from bench.figures import Figure, Value
+from bench.filters import publish_cost
+from bench.rates import QUICK, Bench, Sizes
+from bench.served import HERE, Conditions
+from rich.console import Console
+
+HELP = """Measure the server on this machine.
+
+A fresh server (example configuration, in-memory backend, loopback) is started for every part and
+loaded from processes of their own. Figures are printed as a table and written as JSON. Nothing is
+judged: figures depend on the machine and on who else is using it. Compare figures taken one after
+the other, and compare "per CPU s" when the machine is busy.
+
+\b
+  make bench                                       everything, some two minutes
+  .venv/bin/python bench/run.py --quick            everything, smaller, some 20 seconds
+  .venv/bin/python bench/run.py replay --stored 200000
+  .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
+  .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
+"""
+
+
+class Part(StrEnum):
+    """What can be measured by itself."""
+
+    NOTIFY = "notify"
+    REPLAY = "replay"
+    FANOUT = "fanout"
+    MEMORY = "memory"
+    FILTERS = "filters"
+
+
+def bench(  # noqa: PLR0913 - one parameter per option
+    parts: Annotated[
+        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all five.")
+    ] = None,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
+    notifications: Annotated[
+        int | None, typer.Option(min=100, help="Notify requests per run.")
+    ] = None,
+    connections: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Producer connections.")
+    ] = None,
+    stored: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Notifications in the history.")
+    ] = None,
+    watchers: Annotated[
+        list[int] | None, typer.Option(min=1, max=5000, help="Watchers; may be repeated.")
+    ] = None,
+    deliveries: Annotated[
+        int | None, typer.Option(min=1000, help="Deliveries per fan-out run, at the most.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, max=20, help="Measured runs per figure.")] = 3,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="replay_batch_size of the server.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="logging.level of the server.")] = "warn",
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a cProfile file per server; figures suffer."),
+    ] = None,
+    results: Annotated[Path, typer.Option(metavar="DIR", help="Where the JSON file goes.")] = HERE
+    / "results",
+) -> None:
+    """Measure the parts asked for."""
+    chosen: dict[str, int | tuple[int, ...] | None] = {
+        "notifications": notifications,
+        "connections": connections,
+        "stored": stored,
+        "watchers": tuple(watchers) if watchers else None,
+        "deliveries": deliveries,
+        "runs": runs,
+    }
+    given = {name: value for name, value in chosen.items() if value is not None}
+    sizes: Sizes = replace(QUICK if quick else Sizes(), **given)  # type: ignore[arg-type]
+    if profile is not None:
+        profile.mkdir(parents=True, exist_ok=True)
+    conditions = Conditions(log_level, batch_size, profile)
+    console = Console() if Console().is_terminal else Console(width=140)
+    with console.status("starting") as status:
+
+        def progress(text: str) -> None:
+            status.update(text)
+
+        measured = list(_measure(Bench(sizes, conditions, progress), parts or list(Part)))
+    report.table(measured, console, sizes)
+    path = report.save(measured, results, datetime.now(UTC), sizes, conditions)
+    console.print(f"written to {path}", soft_wrap=True)
+
+
+def _measure(plan: Bench, parts: list[Part]) -> Iterator[Figure | Value]:
+    sizes = plan.sizes
+    measures: dict[Part, Callable[[], Iterator[Figure | Value]]] = {
+        Part.NOTIFY: plan.notify,
+        Part.REPLAY: plan.replay,
+        Part.FANOUT: plan.fanout,
+        Part.MEMORY: plan.memory,
+        Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
+    }
+    for part in dict.fromkeys(parts):
+        yield from measures[part]()
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(help=HELP, context_settings={"max_content_width": 100})(bench)
+    app()

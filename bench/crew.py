@@ -1,0 +1,147 @@
+"""The sockets of a load process: producers that notify, readers that count frames.
+
+Everything here is on the client's side of a measurement and must stay far cheaper than what it
+measures: raw protocols, requests built beforehand, answers recognised by their last bytes.
+"""
+
+import asyncio
+import time
+from itertools import cycle
+from typing import cast
+
+from bench.tally import CLOSING, REPLAY, Tally
+
+HOST = "127.0.0.1"
+
+
+class Broken(Exception):
+    """The load did not get what it expected; a figure from it would be wrong."""
+
+
+class Producers:
+    """Connections that each keep one notify request in flight until all are answered."""
+
+    def __init__(self, requests: list[bytes], notifications: int) -> None:
+        self._requests = cycle(requests)
+        self._unsent = self._unanswered = notifications
+        self.latencies_s: list[float] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def next_request(self) -> bytes | None:
+        """What to send next, if anything is left."""
+        if self._unsent == 0:
+            return None
+        self._unsent -= 1
+        return next(self._requests)
+
+    def answered(self, latency_s: float) -> None:
+        """Note one success."""
+        self.latencies_s.append(latency_s)
+        self._unanswered -= 1
+        if self._unanswered == 0 and not self.done.done():
+            self.done.set_result(None)
+
+    def broke(self, why: str) -> None:
+        """Note that the run is worthless."""
+        if not self.done.done():
+            self.done.set_exception(Broken(why))
+
+
+class Producer(asyncio.Protocol):
+    """One keep-alive connection of the producers."""
+
+    def __init__(self, producers: Producers) -> None:
+        self._producers = producers
+        self._answer = b""
+        self._sent_at = 0.0
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; sending starts when all are connected."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def send(self) -> None:
+        """Send the next request, if there is one."""
+        request = self._producers.next_request()
+        if request is not None and self.transport is not None:
+            self._sent_at = time.monotonic()
+            self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        """Recognise the end of an answer: its JSON ends in a text."""
+        answer = self._answer + data if self._answer else data
+        if not answer.endswith(b'"}'):
+            self._answer = answer
+            return
+        self._answer = b""
+        if not answer.startswith(b"HTTP/1.1 200 "):
+            self._producers.broke(f"notify was refused: {answer!r}")
+            return
+        self._producers.answered(time.monotonic() - self._sent_at)
+        self.send()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Too early, unless all was answered."""
+        self._producers.broke(f"a producer was disconnected: {exc}")
+
+
+class Reader(asyncio.Protocol):
+    """One stream, read as fast as it comes and only counted, until a mark was seen often enough."""
+
+    def __init__(self, request: bytes, until: bytes, times: int = 1) -> None:
+        self._request = request
+        self._until = Tally(until)
+        self._target = times
+        self._reached = asyncio.get_running_loop().create_future()
+        self.reached_at = 0.0
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the stream."""
+        # uvloop's transports do not derive from asyncio's classes.
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        """Count, and tell when the target is reached."""
+        self._until.feed(data)
+        if self._until.count >= self._target:
+            self._reach()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - counts decide
+        """A stream that breaks must not keep the run waiting."""
+        self._reach()
+
+    def aim(self, further: int) -> None:
+        """Set the target to so many further marks."""
+        self._target = self._until.count + further
+        self._reached = asyncio.get_running_loop().create_future()
+
+    async def reached(self) -> None:
+        """Wait for the target; raises Broken when the stream ended before it."""
+        await self._reached
+        if self._until.count != self._target:
+            raise Broken(f"a stream gave {self._until.count} of {self._target} frames")
+
+    def _reach(self) -> None:
+        if not self._reached.done():
+            self.reached_at = time.monotonic()
+            self._reached.set_result(None)
+
+
+class Replayer(Reader):
+    """A replay, read to its closing frame."""
+
+    def __init__(self, request: bytes) -> None:
+        super().__init__(request, CLOSING)
+        self._replayed = Tally(REPLAY)
+
+    @property
+    def count(self) -> int:
+        """Notifications so far."""
+        return self._replayed.count
+
+    def data_received(self, data: bytes) -> None:
+        """Count the notifications too."""
+        self._replayed.feed(data)
+        super().data_received(data)

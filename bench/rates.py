@@ -1,0 +1,157 @@
+"""The rates of a server under load: notify, replay, fan-out; and what a watcher costs in memory."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from statistics import quantiles
+
+from bench.figures import Figure, Run, Value
+from bench.served import Conditions, Served, served
+from bench.worker import Aim, Gather, Publish, Replay, Span, Watch, Worker, worker
+
+REPLAY_GOAL = 50_000
+FANOUT_GOAL = 80_000
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of everything."""
+
+    notifications: int = 10_000
+    """Notify requests per run."""
+    connections: int = 64
+    """Producer connections."""
+    stored: int = 50_000
+    """Notifications in the replayed history."""
+    watchers: tuple[int, ...] = (1, 10, 50, 200)
+    deliveries: int = 400_000
+    """Deliveries per fan-out run, at the most: notifications times watchers."""
+    idle_watchers: int = 1000
+    filters: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
+    runs: int = 3
+    """Measured runs per figure, after one run to warm up."""
+    timeout_s: float = 60.0
+    """Bound on every single run."""
+
+
+QUICK = Sizes(
+    notifications=2000,
+    stored=10_000,
+    watchers=(1, 50),
+    deliveries=50_000,
+    idle_watchers=200,
+    filters=(1, 100, 1000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One go at measuring: how much, and under which conditions."""
+
+    sizes: Sizes
+    conditions: Conditions
+    progress: Progress
+
+    def notify(self) -> Iterator[Figure | Value]:
+        """Notifications per second over keep-alive connections, and how long one takes."""
+        sizes = self.sizes
+        with served(self.conditions, "notify") as server, worker() as producers:
+            latencies: list[float] = []
+            for connections in (1, sizes.connections):
+                self.progress(f"notify over {connections} connections")
+                job = Publish(server.port, sizes.notifications, connections)
+                runs = []
+                for _ in self._warmed():
+                    before = _cpu(server, producers)
+                    span = producers.do(job, sizes.timeout_s)
+                    runs.append(_run(job.notifications, span, before, _cpu(server, producers)))
+                    latencies = span.latencies_s
+                name = f"notify, {connections} connection{'s'[: connections != 1]}"
+                yield Figure(name, "notify/s", tuple(runs[1:]))
+                cuts = quantiles(latencies, n=100)
+                yield Value(f"{name}: latency p50", "ms", (cuts[49] * 1000,))
+                yield Value(f"{name}: latency p99", "ms", (cuts[98] * 1000,))
+
+    def replay(self) -> Iterator[Figure | Value]:
+        """Stored notifications per second as SSE, for one reader and for four at once."""
+        sizes = self.sizes
+        with served(self.conditions, "replay") as server, worker() as load:
+            self.progress(f"storing {sizes.stored} notifications")
+            load.do(Publish(server.port, sizes.stored, sizes.connections), sizes.timeout_s)
+            for readers in (1, 4):
+                self.progress(f"replay of {sizes.stored} to {readers} readers")
+                job = Replay(server.port, readers, sizes.stored)
+                runs = []
+                for _ in self._warmed():
+                    before = _cpu(server, load)
+                    span = load.do(job, sizes.timeout_s)
+                    items = sizes.stored * readers
+                    runs.append(_run(items, span, before, _cpu(server, load)))
+                name = f"replay of {sizes.stored}, {readers} reader{'s'[: readers != 1]}"
+                goal = REPLAY_GOAL if readers == 1 else None
+                yield Figure(name, "msg/s", tuple(runs[1:]), goal)
+
+    def fanout(self) -> Iterator[Figure | Value]:
+        """Deliveries per second, by number of watchers of one filter.
+
+        With many producer connections several notifications arrive per turn of the loop and are
+        written together; with one, every notification is a write per watcher: the worst case.
+        """
+        most = max(self.sizes.watchers)
+        for watchers in self.sizes.watchers:
+            goal = FANOUT_GOAL if watchers == most else None
+            yield self._fan(watchers, self.sizes.connections, goal)
+        yield self._fan(most, 1, None)
+
+    def memory(self) -> Iterator[Figure | Value]:
+        """Resident memory per idle watcher."""
+        sizes = self.sizes
+        self.progress(f"{sizes.idle_watchers} idle watchers")
+        with served(self.conditions, "memory") as server, worker() as readers:
+            # The first few pay for what all share: imports, caches, buffers.
+            readers.do(Watch(server.port, 50), sizes.timeout_s)
+            before = server.rss_bytes()
+            readers.do(Watch(server.port, sizes.idle_watchers), sizes.timeout_s)
+            grown = server.rss_bytes() - before
+            name = f"memory per idle watcher ({sizes.idle_watchers})"
+            yield Value(name, "KiB", (grown / sizes.idle_watchers / 1024,))
+            yield Value("server memory before watchers", "MiB", (before / 1024 / 1024,))
+
+    def _fan(self, watchers: int, connections: int, goal: float | None) -> Figure:
+        sizes = self.sizes
+        count = max(connections, min(sizes.notifications // 2, sizes.deliveries // watchers))
+        name = f"fan-out to {watchers} watcher{'s'[: watchers != 1]}"
+        if connections == 1:
+            name += ", 1 producer connection"
+        self.progress(name)
+        with (
+            served(self.conditions, f"fanout-{watchers}-{connections}") as server,
+            worker() as producers,
+            worker() as readers,
+        ):
+            readers.do(Watch(server.port, watchers), sizes.timeout_s)
+            job = Publish(server.port, count, connections)
+            runs = []
+            for _ in self._warmed():
+                readers.do(Aim(count), sizes.timeout_s)
+                before = _cpu(server, producers, readers)
+                readers.start(Gather())
+                sent = producers.do(job, sizes.timeout_s)
+                seen = readers.finish(sizes.timeout_s)
+                span = Span(sent.began_at, max(seen.ended_at, sent.ended_at))
+                after = _cpu(server, producers, readers)
+                runs.append(_run(count * watchers, span, before, after))
+        return Figure(name, "deliveries/s", tuple(runs[1:]), goal)
+
+    def _warmed(self) -> Iterable[int]:
+        """The runs of a figure; the first only warms up."""
+        return range(self.sizes.runs + 1)
+
+
+def _cpu(server: Served, *workers: Worker) -> tuple[float, ...]:
+    return (server.cpu_s(), *(each.cpu_s() for each in workers))
+
+
+def _run(items: int, span: Span, before: tuple[float, ...], after: tuple[float, ...]) -> Run:
+    server, *clients = (late - early for early, late in zip(before, after, strict=True))
+    return Run(items, span.ended_at - span.began_at, server, tuple(clients))

@@ -1,0 +1,10 @@
+"""``make bench``: puts the repository on the path and hands over to ``bench.cli``."""
+
+import runpy
+import sys
+from pathlib import Path
+
+# The guard matters: load processes are spawned, and spawning imports this file again.
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    runpy.run_module("bench.cli", run_name="__main__")

@@ -1,0 +1,113 @@
+"""A server process to measure: started on a free loopback port, watched from outside."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+HERE = Path(__file__).resolve().parent
+CONFIG = HERE.parent / "examples" / "config.yaml"
+
+START_S = 30
+STOP_S = 35
+"""The server may take 30 s to stop (operations.md 11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the server runs with, besides the example configuration."""
+
+    log_level: str = "warn"
+    batch_size: int | None = None
+    """``watch_endpoint.replay_batch_size``; None keeps the default."""
+    profile_dir: Path | None = None
+    """Where to put a cProfile file per server; None measures without a profiler."""
+
+    def overrides(self) -> dict[str, object]:
+        """The settings that differ from the example file."""
+        # The cap of 10 000 would cut the replay short; the load must be served whole.
+        watch: dict[str, object] = {"max_historical_notifications": 10_000_000}
+        if self.batch_size is not None:
+            watch["replay_batch_size"] = self.batch_size
+        return {
+            "application": {"host": "127.0.0.1", "port": 0},
+            "logging": {"level": self.log_level},
+            "watch_endpoint": watch,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server."""
+
+    pid: int
+    port: int
+
+    def cpu_s(self) -> float:
+        """CPU time used so far."""
+        return cpu_s(self.pid)
+
+    def rss_bytes(self) -> int:
+        """Resident memory now."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of another process, in nanosecond steps.
+
+    This is the clock id that clock_getcpuclockid(3) returns on Linux. /proc counts in steps of
+    10 ms, too coarse for short runs.
+    """
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+@contextmanager
+def served(conditions: Conditions, name: str) -> Iterator[Served]:
+    """Run a fresh server for one measurement; it is stopped with the block."""
+    with tempfile.TemporaryFile("w+") as log:
+        process, address = _start(conditions, name, log.fileno())
+        try:
+            port = _port(address)
+            if port is None:
+                log.seek(0)
+                raise SystemExit("the server did not start:\n" + log.read())
+            yield Served(process.pid, port)
+        finally:
+            address.close()
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(conditions: Conditions, name: str, log: int) -> tuple[subprocess.Popen[bytes], TextIO]:
+    reading, writing = os.pipe()
+    arguments = [str(CONFIG), json.dumps(conditions.overrides()), str(writing)]
+    if conditions.profile_dir is not None:
+        arguments.append(str(conditions.profile_dir / f"{name}.prof"))
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "child.py"), *arguments],
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        pass_fds=[writing],
+    )
+    os.close(writing)
+    return process, os.fdopen(reading)
+
+
+def _port(address: TextIO) -> int | None:
+    """The announced port; None when the process ended or took too long."""
+    ready, _, _ = select.select([address], [], [], START_S)
+    line = address.readline() if ready else ""
+    return int(line) if line else None

@@ -1,0 +1,55 @@
+"""The requests of the load, built before the clock starts."""
+
+import json
+from collections.abc import Mapping
+from itertools import cycle, islice
+
+DAYS = tuple(f"202507{day:02}" for day in range(1, 29))
+STEPS = tuple(str(step) for step in range(0, 246, 6))
+DISTINCT = 1000
+"""Different notify requests, sent in turn."""
+
+
+def post(path: str, body: Mapping[str, object]) -> bytes:
+    """A keep-alive POST as bytes."""
+    data = json.dumps(body, separators=(",", ":")).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(data)}\r\n\r\n"
+    )
+    return head.encode() + data
+
+
+def notify_requests() -> list[bytes]:
+    """Fields arriving in an archive: seven identifier values and a small payload."""
+    days, steps = cycle(DAYS), cycle(STEPS)
+    return [
+        post("/api/v1/notification", {"event_type": "mars", **_field(day, step)})
+        for day, step in islice(zip(days, steps, strict=False), DISTINCT)
+    ]
+
+
+def watch_request() -> bytes:
+    """A watch that every notification of the load matches."""
+    return post("/api/v1/watch", {"event_type": "mars", "identifier": {"class": "od"}})
+
+
+def replay_request() -> bytes:
+    """A replay of everything the load has stored."""
+    body = {"event_type": "mars", "identifier": {"class": "od"}, "from_id": "0"}
+    return post("/api/v1/replay", body)
+
+
+def _field(day: str, step: str) -> dict[str, object]:
+    return {
+        "identifier": {
+            "class": "od",
+            "expver": "0001",
+            "domain": "g",
+            "date": day,
+            "time": "1200",
+            "stream": "oper",
+            "step": step,
+        },
+        "payload": {"location": f"file:///data/{day}/12/oper/{step}.grib2", "bytes": 1234567},
+    }

@@ -1,0 +1,78 @@
+"""The NATS client, with the few behaviours of nats-py that the contract needs otherwise."""
+
+import ssl
+from typing import Any
+
+from nats import errors
+from nats.aio.client import Client
+
+from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
+
+
+class NatsClient(Client):
+    """nats-py, except that repeated headers are joined and required TLS is required."""
+
+    def __init__(self, *, require_tls: bool = False) -> None:
+        super().__init__()
+        self._require_tls = require_tls
+
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        """Headers by name; repeated values joined with ``,`` (operations.md 3.4).
+
+        nats-py keeps the last value only.
+        """
+        headers: dict[str, str] = {}
+        for line in raw.split(b"\r\n"):
+            name, colon, value = line.partition(b":")
+            if colon:
+                key, text = name.strip().decode(errors="replace"), value.strip()
+                known = headers.get(key)
+                added = text.decode(errors="replace")
+                headers[key] = added if known is None else f"{known},{added}"
+        return headers
+
+    async def _process_info(
+        self,
+        info: dict[str, Any],  # protocol JSON, read by nats-py
+        initial_connection: bool = False,  # noqa: FBT001, FBT002 - nats-py's signature
+    ) -> None:
+        """Refuse a plain connection before credentials are sent over it.
+
+        nats-py encrypts only if the server insists; here the operator may insist as well.
+        """
+        if self._require_tls and initial_connection:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise errors.Error("the NATS server does not offer TLS")
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+
+def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:
+    """The TLS settings, where the operator asked for TLS."""
+    files = options.tls
+    if not options.wants_tls and files.ca_file is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=files.ca_file)
+        if files.cert_file is not None:
+            context.load_cert_chain(files.cert_file, files.key_file)
+    except OSError as error:
+        raise CannotStart(f"NATS connect failed: cannot load TLS files: {error}") from error
+    return context
+
+
+def credentials(options: JetStreamOptions) -> dict[str, str]:
+    """The arguments that say who we are."""
+    if options.credentials_file is not None:
+        try:
+            import nkeys  # type: ignore[import-not-found, unused-ignore] # noqa: F401, PLC0415
+        except ImportError:
+            raise CannotStart(
+                "notification_backend.jetstream.credentials_file needs the package 'nkeys': "
+                "pip install nkeys"
+            ) from None
+        return {"user_credentials": options.credentials_file}
+    if options.username is not None:
+        return {"user": options.username, "password": options.password or ""}
+    return {} if options.token is None else {"token": options.token}

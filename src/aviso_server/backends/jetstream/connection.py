@@ -1,0 +1,380 @@
+"""The one NATS connection of a process: opening it, keeping it, asking through it.
+
+Rules
+- Nothing is sent while the connection is down. nats-py would queue it and send it on reconnect,
+  and a publish that was reported as failed would then be stored after all.
+- nats-py reconnects by itself for ever, or as often as configured (D26). But some errors of the
+  server (an expired credential, for one) make it close for good: then a new client is made here.
+"""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Self
+
+import msgspec
+import structlog
+from nats import errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from aviso_server.backends.jetstream.client import NatsClient, credentials, tls_context
+from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
+from aviso_server.core.json import Json, compact
+
+OLDEST = (2, 10, 23)
+"""Older servers can lose acknowledged messages or stall consumers (field.md)."""
+
+BATCH_GET = (2, 11, 0)
+"""Since then one direct get can ask for many messages."""
+
+_API = "$JS.API."
+
+
+class Unavailable(Exception):
+    """NATS did not answer: no connection, nobody responsible, or no answer in time."""
+
+
+class Refused(Exception):
+    """NATS answered with an error."""
+
+    def __init__(self, status: int, code: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        """HTTP-like class of the error."""
+        self.code = code
+        """The precise error; see ``server/errors.json`` of nats-server."""
+
+
+class Connection:
+    """Requests and subscriptions on the current NATS connection."""
+
+    def __init__(self, options: JetStreamOptions) -> None:
+        self._options = options
+        self._client = NatsClient()
+        self._up = asyncio.Event()
+        self._ended = False
+        """Closed by us, or given up for good."""
+        self._reopening: asyncio.Task[None] | None = None
+        self._watchers: set[Callable[[], None]] = set()
+        self._numbers = itertools.count()
+        self._collections: dict[str, _Collection] = {}
+        self._inbox = ""
+        self._journal = structlog.get_logger().bind(url=options.url)
+        self.generation = 0
+        """Grows with every connection made; what was learnt under an older one may not hold."""
+        self.reconnects = 0
+
+    @classmethod
+    async def open(cls, options: JetStreamOptions) -> Self:
+        """Connect as often as configured, or CannotStart (operations.md 3.1)."""
+        connection = cls(options)
+        journal = connection._journal
+        secret = options.token or options.username or options.credentials_file
+        journal.info(
+            "NATS credentials configured" if secret else "NATS without credentials",
+            event_name="backend.jetstream.auth.token_configured"
+            if secret
+            else "backend.jetstream.auth.unauthenticated",
+        )
+        journal.info("Connecting", event_name="backend.jetstream.connection.started")
+        for attempt in range(1, options.retry_attempts + 1):
+            try:
+                await connection._connect()
+                break
+            except (OSError, errors.Error, TimeoutError) as error:
+                if attempt == options.retry_attempts:
+                    raise CannotStart(f"NATS connect failed: {_why(error)}") from error
+                journal.warning(
+                    "NATS connect failed, trying again",
+                    event_name="backend.jetstream.connection.retry",
+                    attempt=attempt,
+                    max_attempts=options.retry_attempts,
+                    retry_delay_ms=int(options.reconnect_delay_s * 1000),
+                    error=_why(error),
+                )
+                await asyncio.sleep(options.reconnect_delay_s)
+        try:
+            check_version(connection.version)
+            await connection.call("INFO")
+        except CannotStart:
+            await connection.close()
+            raise
+        except (Unavailable, Refused) as error:
+            await connection.close()
+            raise CannotStart(f"NATS connect failed: JetStream is not available: {error}") from None
+        return connection
+
+    @property
+    def connected(self) -> bool:
+        """Whether NATS can be reached now."""
+        return self._up.is_set() and self._client.is_connected
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection is gone for good."""
+        return self._ended
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """The version of the server we are connected to."""
+        version = self._client.connected_server_version
+        return version.major, version.minor, version.patch
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes a message may have, headers included; the server cuts us off beyond it."""
+        return self._client.max_payload
+
+    async def until_connected(self, timeout_s: float) -> None:
+        """Wait for the connection, or Unavailable."""
+        if self._ended:
+            raise Unavailable("the connection to NATS was given up")
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._up.wait()
+        except TimeoutError:
+            raise Unavailable("not connected to NATS") from None
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Be told when the connection is lost, restored or given up; the way to stop it."""
+        self._watchers.add(changed)
+        return lambda: self._watchers.discard(changed)
+
+    async def request(
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> Msg:
+        """One question, one answer; raises Unavailable."""
+        if not self.connected:
+            raise Unavailable("not connected to NATS")
+        try:
+            return await self._client.request(
+                subject, body, timeout=timeout_s, headers=dict(headers) if headers else None
+            )
+        except errors.NoRespondersError:
+            raise NoResponder("nobody answers for this subject") from None
+        except errors.TimeoutError:
+            raise NoAnswer(f"no answer within {timeout_s:g} s") from None
+        except (errors.Error, OSError) as error:
+            raise Unavailable(_why(error)) from error
+
+    async def call(self, api: str, body: Json = None) -> "Answer":
+        """One call of the JetStream API; raises Unavailable or Refused."""
+        raw = b"" if body is None else compact(body)
+        answer = await self.request(_API + api, raw, timeout_s=self._options.pace.request_s)
+        return answered(answer.data)
+
+    async def collect(self, api: str, body: Json) -> tuple[list[Msg], Msg]:
+        """One question, many answers: those with a sequence, then the one that ends them."""
+        if not self.connected:
+            raise Unavailable("not connected to NATS")
+        token = str(next(self._numbers))
+        collection = self._collections[token] = _Collection()
+        try:
+            await self.publish(_API + api, compact(body), reply=f"{self._inbox}.{token}")
+            async with asyncio.timeout(self._options.pace.request_s):
+                return collection.taken, await collection.end
+        except TimeoutError:
+            raise NoAnswer(f"no answer within {self._options.pace.request_s:g} s") from None
+        finally:
+            del self._collections[token]
+
+    async def publish(self, subject: str, body: bytes = b"", *, reply: str = "") -> None:
+        """Send without waiting for anything."""
+        try:
+            await self._client.publish(subject, body, reply=reply)
+        except (errors.Error, OSError) as error:
+            raise Unavailable(_why(error)) from error
+
+    async def subscribe(self, subject: str, arrived: Callable[[Msg], Awaitable[None]]) -> "Inbox":
+        """Receive what is sent to a subject."""
+        try:
+            return Inbox(await self._client.subscribe(subject, cb=arrived))
+        except (errors.Error, OSError) as error:
+            raise Unavailable(_why(error)) from error
+
+    def new_inbox(self) -> str:
+        """A subject nobody else knows."""
+        return self._client.new_inbox()
+
+    async def close(self) -> None:
+        """Send what is pending and let go."""
+        self._ended = True
+        if self._reopening is not None:
+            self._reopening.cancel()
+        with contextlib.suppress(errors.Error, OSError, TimeoutError):
+            if self._client.is_connected:
+                await self._client.flush()
+        await self._client.close()
+        self._up.clear()
+
+    async def _connect(self) -> None:
+        """One attempt: every address once. Raises what the last one failed with."""
+        options = self._options
+        client = NatsClient(require_tls=options.wants_tls)
+        failures = 0
+
+        async def failed(error: Exception) -> None:
+            nonlocal failures
+            failures += 1
+            if not client_ready and failures >= len(options.servers):
+                # nats-py goes round its list for ever; raising here ends the attempt.
+                raise _AttemptFailed(error)
+            self._journal.debug("NATS error", error=_why(error))
+
+        client_ready = False
+        attempts = options.max_reconnect_attempts
+        try:
+            async with asyncio.timeout(options.timeout_s):
+                await client.connect(
+                    servers=list(options.servers),
+                    name="aviso-server",
+                    error_cb=failed,
+                    disconnected_cb=self._lost,
+                    reconnected_cb=self._restored,
+                    closed_cb=self._closed,
+                    connect_timeout=options.timeout_s,  # type: ignore[arg-type] # float is fine
+                    reconnect_time_wait=options.reconnect_delay_s,  # type: ignore[arg-type]
+                    max_reconnect_attempts=attempts or -1,
+                    ping_interval=options.pace.ping_s,
+                    tls=tls_context(options),
+                    **credentials(options),  # type: ignore[arg-type]
+                )
+        except _AttemptFailed as failure:
+            await client._close(client.CLOSED, do_cbs=False)  # noqa: SLF001 - no callbacks: never was up
+            raise failure.error from None
+        except TimeoutError:
+            await client._close(client.CLOSED, do_cbs=False)  # noqa: SLF001 - as above
+            raise TimeoutError(f"no answer within {options.timeout_s:g} s") from None
+        client_ready = True
+        self._client = client
+        self._inbox = client.new_inbox()
+        await client.subscribe(f"{self._inbox}.*", cb=self._collected)
+        self.generation += 1
+        self._up.set()
+
+    async def _collected(self, message: Msg) -> None:
+        collection = self._collections.get(message.subject.rpartition(".")[2])
+        if collection is not None:
+            collection.add(message)
+
+    async def _lost(self) -> None:
+        if self._up.is_set():
+            self._up.clear()
+            if not self._ended:
+                self._journal.warning(
+                    "Connection to NATS lost", event_name="backend.jetstream.connection.lost"
+                )
+            self._tell()
+
+    async def _restored(self) -> None:
+        self.generation += 1
+        self.reconnects += 1
+        self._up.set()
+        self._journal.info(
+            "Connection to NATS restored", event_name="backend.jetstream.connection.restored"
+        )
+        self._tell()
+
+    async def _closed(self) -> None:
+        """nats-py has given up: for good if it ran out of attempts, else we begin again."""
+        if self._ended:
+            return
+        if isinstance(self._client.last_error, errors.NoServersError):
+            self._ended = True
+            self._tell()
+            return
+        self._reopening = asyncio.create_task(self._reopen(), name="reopen NATS connection")
+
+    async def _reopen(self) -> None:
+        while not self._ended:
+            await asyncio.sleep(self._options.reconnect_delay_s)
+            try:
+                await self._connect()
+            except (OSError, errors.Error, TimeoutError, CannotStart) as error:
+                self._journal.debug("NATS connect failed", error=_why(error))
+                continue
+            await self._restored()
+            return
+
+    def _tell(self) -> None:
+        for changed in tuple(self._watchers):
+            changed()
+
+
+class NoResponder(Unavailable):
+    """Nothing listens: the stream is not there, or has no leader just now."""
+
+
+class NoAnswer(Unavailable):
+    """The question was sent; whether it had an effect is not known."""
+
+
+class Inbox:
+    """A subscription that can be ended without fuss."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+
+    async def end(self) -> None:
+        """Stop receiving; a connection that is gone has stopped already."""
+        with contextlib.suppress(errors.Error, OSError):
+            await self._subscription.unsubscribe()
+
+
+class _Collection:
+    """The answers to one question that has many."""
+
+    def __init__(self) -> None:
+        self.taken: list[Msg] = []
+        self.end: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+
+    def add(self, message: Msg) -> None:
+        if message.headers and "Nats-Sequence" in message.headers:
+            self.taken.append(message)
+        elif not self.end.done():
+            self.end.set_result(message)
+
+
+class _AttemptFailed(Exception):
+    """Carries the reason of a failed attempt past nats-py, which would try again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+Answer = dict[str, Json]
+
+
+def answered(data: bytes) -> Answer:
+    """The content of an answer of the JetStream API, or Refused."""
+    try:
+        answer = msgspec.json.decode(data, type=dict[str, object])
+    except msgspec.DecodeError:
+        raise Unavailable("the answer is not JSON") from None
+    error = answer.get("error")
+    if isinstance(error, dict):
+        raise Refused(
+            int(error.get("code", 500)),
+            int(error.get("err_code", 0)),
+            str(error.get("description", "unknown error")),
+        )
+    return answer  # type: ignore[return-value] # decoded JSON
+
+
+def check_version(version: tuple[int, int, int]) -> None:
+    """Refuse servers that cannot keep the promises made here."""
+    if version < OLDEST:
+        shown, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+        raise CannotStart(f"NATS server {shown} is too old; {oldest} or newer is needed")
+
+
+def _why(error: BaseException) -> str:
+    return str(error) or type(error).__name__

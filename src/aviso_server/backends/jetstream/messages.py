@@ -1,0 +1,176 @@
+"""Notifications as JetStream messages and back (operations.md 3.4). Pure.
+
+The layout is the reference server's, so each server reads the other's messages. What that layout
+has no place for travels in headers of our own, which the reference server ignores:
+
+    Aviso-Event-Type    marks a message as ours; its body is then known to be compact JSON
+    Aviso-Identifier    identifier fields that are not subject tokens (D13)
+    Nats-Msg-Id         the idempotency key
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from urllib.parse import unquote
+
+from aviso_server.core.errors import InvalidRequest, MalformedBody
+from aviso_server.core.fields.place import POLYGON, PointCloudField, parse_polygon
+from aviso_server.core.geometry import Area, Geometry
+from aviso_server.core.json import compact, parse
+from aviso_server.core.notification import Entry, Notification, Record, Unreadable
+from aviso_server.core.schema import Schema
+from aviso_server.core.topic import TopicError, identifier_of, parse_subject, subject
+
+BOX = "spatial_bbox"
+GEOMETRY = "spatial_geometry"
+POINT_CLOUD = "spatial_point_cloud"
+EVENT_TYPE = "Aviso-Event-Type"
+IDENTIFIER = "Aviso-Identifier"
+MESSAGE_ID = "Nats-Msg-Id"
+
+# The percent sign is written as an escape too, or a name that holds one could not be read back.
+_NOT_PLAIN = re.compile(r"[^\x21-\x7e]|%")
+_CLOUD = PointCloudField(name="point_cloud", required=False)
+"""Reads stored clouds under the contract's limit: a schema's own limit may have been lowered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is published."""
+
+    subject: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is read back."""
+
+    sequence: int
+    time_ns: int
+    subject: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def encode(schema: Schema, notification: Notification, key: str) -> Message:
+    """The message that stores a notification."""
+    headers = {EVENT_TYPE: _escaped(notification.event_type), MESSAGE_ID: key}
+    if beside := _beside(schema, notification.identifier):
+        headers[IDENTIFIER] = _ascii_json(beside)
+    if (geometry := notification.geometry) is not None:
+        headers[BOX] = geometry.box.text
+        headers[GEOMETRY if isinstance(geometry, Area) else POINT_CLOUD] = geometry.text
+    return Message(subject(notification.tokens), headers, notification.payload)
+
+
+def decode(schema: Schema, stored: Stored) -> Entry:
+    """The notification in a stored message, or Unreadable with the reason; never raises."""
+    headers = {name.lower(): text for name, text in stored.headers.items()}
+    try:
+        tokens = parse_subject(stored.subject)
+        beside = _identifier(headers.get(IDENTIFIER.lower()))
+    except (TopicError, _Unreadable) as why:
+        return Unreadable(stored.sequence, stored.time_ns, stored.subject, str(why))
+    return Record(
+        stored.sequence,
+        stored.time_ns,
+        Notification(
+            _event_type(schema, headers, tokens),
+            tokens,
+            dict(sorted({**identifier_of(schema, tokens), **beside}.items())),
+            _geometry(schema, headers, tokens),
+            _payload(headers, stored.body),
+        ),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _second_ns(text: str) -> int:
+    return int(datetime.fromisoformat(text + "+00:00").timestamp()) * 1_000_000_000
+
+
+def time_ns(text: str) -> int:
+    """Nanoseconds of a time as NATS writes it: RFC 3339, UTC, up to nine fraction digits."""
+    second, _, fraction = text.removesuffix("Z").partition(".")
+    # Neighbouring messages share their second, and library dates end at microseconds.
+    return _second_ns(second) + int(fraction.ljust(9, "0") or "0")
+
+
+class _Unreadable(ValueError):
+    """Why a message cannot be read."""
+
+
+def _escaped(name: str) -> str:
+    return _NOT_PLAIN.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode()), name)
+
+
+def _ascii_json(values: Mapping[str, str]) -> str:
+    """JSON in visible ASCII and blanks: headers carry nothing else unharmed."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("\x7f", "\\u007f")
+
+
+def _beside(schema: Schema, identifier: Mapping[str, str]) -> dict[str, str]:
+    """The fields the subject does not name: all of them unless the schema has a ``topic``."""
+    tokens = schema.key_order or ()
+    return {name: text for name, text in identifier.items() if name not in tokens}
+
+
+def _identifier(text: str | None) -> dict[str, str]:
+    if text is None:
+        return {}
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
+        raise _Unreadable(f"header {IDENTIFIER} is not a JSON object of texts")
+    return values
+
+
+def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]) -> str:
+    """The owner of the base; without a schema what the message says (operations.md 3.3)."""
+    if not schema.generic:
+        return schema.event_type
+    named = headers.get(EVENT_TYPE.lower())
+    return tokens[0] if named is None else unquote(named)
+
+
+def _geometry(
+    schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]
+) -> Geometry | None:
+    """The place, where there is a usable one; a notification without it is still readable."""
+    if schema.spatial is None:
+        return None
+    try:
+        if isinstance(schema.spatial, PointCloudField):
+            text = headers.get(POINT_CLOUD)
+            return None if text is None else _CLOUD.parse(parse(text.encode()))
+        text = headers.get(GEOMETRY) or _polygon_token(schema, tokens)
+        return None if text is None else parse_polygon(POLYGON, text)
+    except (InvalidRequest, MalformedBody):
+        return None
+
+
+def _polygon_token(schema: Schema, tokens: tuple[str, ...]) -> str | None:
+    """The polygon from the subject, for messages whose metadata lacks it (domain.md 6.3)."""
+    names = schema.token_fields or ()
+    return dict(zip(names, tokens[1:], strict=False)).get(POLYGON)
+
+
+def _payload(headers: Mapping[str, str], body: bytes) -> bytes:
+    """The body as compact JSON. Ours is; others' is parsed, and text if it is not JSON."""
+    if not body:
+        return b"null"
+    # A line break would end an SSE frame early, so not even our own mark vouches for one.
+    if EVENT_TYPE.lower() in headers and b"\n" not in body and b"\r" not in body:
+        return body
+    try:
+        return compact(parse(body))
+    except MalformedBody:
+        return compact(body.decode(errors="replace"))

@@ -1,0 +1,94 @@
+"""What the operator chose for JetStream, as plain values (domain.md 10)."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+
+class CannotStart(Exception):
+    """The backend cannot be used as configured; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDefaults:
+    """How streams are kept where their schema says nothing; None is unlimited."""
+
+    max_messages: int | None = None
+    max_bytes: int | None = None
+    retention_s: int | None = None
+    replicas: int | None = None
+    storage_type: Literal["file", "memory"] = "file"
+    discard_policy: Literal["old", "new"] = "old"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files for an encrypted connection; the system's authorities where no CA is named."""
+
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A NATS server of our own, kept in one folder."""
+
+    store_dir: Path
+    sync_always: bool = True
+    """Every acknowledged notification survives a power cut. False leaves it to the disk cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Waits and limits that are not in the configuration file; tests make them short."""
+
+    ack_s: float = 5.0
+    """Wait for one publish acknowledgement (operations.md 3.5)."""
+    request_s: float = 5.0
+    """Wait for any other answer of the server."""
+    outage_s: float = 30.0
+    """How long a tail waits for a lost connection before it gives its watchers up."""
+    watchdog_s: float = 5.0
+    """How often an idle tail compares its position with the stream's."""
+    heartbeat_s: float = 2.0
+    """How often the server tells a tail that it is still there."""
+    ping_s: int = 5
+    """How often the connection is probed; after two silent probes it counts as lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class JetStreamOptions:
+    """How to reach NATS and how to behave when it is away."""
+
+    servers: tuple[str, ...] = ("nats://localhost:4222",)
+    token: str | None = None
+    username: str | None = None
+    password: str | None = None
+    credentials_file: str | None = None
+    tls_required: bool = False
+    tls: Tls = field(default_factory=Tls)
+    timeout_s: float = 30.0
+    """Per connect attempt at startup."""
+    retry_attempts: int = 3
+    """Connect attempts at startup."""
+    max_reconnect_attempts: int | None = None
+    """None or 0 is for ever (D26)."""
+    reconnect_delay_s: float = 2.0
+    publish_retry_attempts: int = 5
+    publish_retry_base_delay_s: float = 0.15
+    """Doubles with every attempt."""
+    streams: StreamDefaults = field(default_factory=StreamDefaults)
+    embedded: Embedded | None = None
+    """Start a server of our own; ``servers`` and credentials are then not used."""
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def url(self) -> str:
+        """The addresses for people."""
+        return ",".join(self.servers)
+
+    @property
+    def wants_tls(self) -> bool:
+        """Whether the connection must be encrypted."""
+        return self.tls_required or any(url.startswith("tls://") for url in self.servers)

@@ -1,0 +1,21 @@
+"""URLs as operators write them: split, or refused with a reason."""
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+
+def split(text: str) -> SplitResult | str:
+    """The parts of an absolute URL, or why it is none."""
+    # urlsplit drops blanks and line breaks in silence, so they are looked for first.
+    if re.search(r"\s", text):
+        return "contains whitespace"
+    try:
+        url = urlsplit(text)
+        _ = url.port  # raises ValueError when it is out of range or no number
+    except ValueError as error:
+        return str(error)
+    if not url.scheme:
+        return "relative URL without a base"
+    if url.scheme in {"http", "https"} and not url.hostname:
+        return "empty host"
+    return url

@@ -1,0 +1,164 @@
+"""The command line as a user meets it: arguments in, text and exit code out."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from aviso_server import __version__
+from aviso_server.cli.commands import app
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = str(ROOT / "examples" / "config.yaml")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration of the machine the tests run on."""
+    for name in os.environ:
+        if name.upper().startswith("AVISOSERVER_") or name == "NATS_TOKEN":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_version_is_one_line() -> None:
+    """``--version`` prints name and version."""
+    assert _run("--version").stdout == f"aviso-server {__version__}\n"
+
+
+def test_python_can_run_the_package() -> None:
+    """``python -m aviso_server`` is the same program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "aviso_server", "--version"], capture_output=True, check=True
+    )
+    assert done.stdout.decode() == f"aviso-server {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [[], ["serve"], ["check"], ["schema"]])
+def test_help_teaches_by_example(command: list[str]) -> None:
+    """Each command shows commands that can be typed, in plain text."""
+    result = _run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Examples:\n" in result.stdout
+    assert "--config examples/config.yaml" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_help_explains_where_settings_come_from() -> None:
+    """Search path and environment overrides are told at the top."""
+    text = _run("--help").stdout
+    for part in (
+        "AVISOSERVER_CONFIG_FILE",
+        "AVISOSERVER_APPLICATION__PORT=8080",
+        "/etc/aviso_server",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("command", [[], ["check"], ["schema"]])
+def test_the_examples_in_the_help_work(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every check and schema example runs as written."""
+    monkeypatch.chdir(ROOT)
+    lines = re.findall(r"^ +aviso-server (.*)$", _run(*command, "--help").stdout, re.MULTILINE)
+    tried = [line.split() for line in lines if not line.startswith("serve")]
+    assert tried
+    for arguments in tried:
+        assert _run(*arguments).exit_code == 0
+
+
+def test_check_prints_the_effective_settings_as_yaml() -> None:
+    """Defaults filled in, environment applied, readable by any YAML reader."""
+    result = _run("check", "--config", EXAMPLE, AVISOSERVER_APPLICATION__PORT="8080")
+    shown = yaml.safe_load(result.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert shown["application"]["port"] == 8080
+    assert shown["watch_endpoint"]["client_queue_size"] == 1000
+
+
+def test_what_check_prints_is_a_configuration(tmp_path: Path) -> None:
+    """The printed settings, used as a file, print the same settings."""
+    printed = _run("check", "--config", EXAMPLE).stdout
+    file = tmp_path / "again.yaml"
+    file.write_text(printed, encoding="utf-8")
+    assert _run("check", "--config", str(file)).stdout == printed
+
+
+def test_check_hides_secrets_and_tells_warnings_on_stderr() -> None:
+    """Warnings do not spoil the YAML."""
+    result = _run(
+        "check", "--config", EXAMPLE, AVISOSERVER_AUTH__JWT_SECRET="hunter2", AVISOSERVER_TYPO="1"
+    )
+    assert result.exit_code == 0
+    assert "hunter2" not in result.output
+    assert yaml.safe_load(result.stdout)["auth"]["jwt_secret"] == "[REDACTED]"
+    assert result.stderr == (
+        "warning: AVISOSERVER_TYPO: variable 'AVISOSERVER_TYPO' sets nothing and is ignored\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["serve", "check", "schema"])
+def test_faults_are_listed_together_on_stderr(command: str) -> None:
+    """Exit code 1, the contract's first line, then one line per fault."""
+    result = _run(
+        command,
+        "--config",
+        EXAMPLE,
+        AVISOSERVER_APPLICATION__PORT="http",
+        AVISOSERVER_METRICS__ENABLED="yes",
+    )
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Failed to load configuration"
+        f" (service_name=aviso-server, service_version={__version__}): \n"
+        "  application.port: must be an integer\n"
+        "  metrics.port: metrics.port is required when metrics.enabled=true\n"
+    )
+
+
+def test_options_are_checked_like_any_setting() -> None:
+    """``--port`` reaches the checks: the metrics port must differ from it."""
+    result = _run(
+        *("serve", "--config", EXAMPLE, "--port", "9090"),
+        AVISOSERVER_METRICS__ENABLED="true",
+        AVISOSERVER_METRICS__PORT="9090",
+    )
+    assert result.exit_code == 1
+    assert "metrics.port must differ from application.port" in result.stderr
+
+
+def test_a_missing_file_is_told() -> None:
+    """The option is named, and the path."""
+    result = _run("check", "--config", "nowhere.yaml")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("  --config: does not point to a file: nowhere.yaml\n")
+
+
+def test_schema_shows_one_table_per_event_type() -> None:
+    """Fields, options and topic places, in plain text when not on a terminal."""
+    result = _run("schema", "--config", EXAMPLE)
+    assert result.exit_code == 0
+    for name in ("mars", "dissemination", "extreme_event", "test_polygon", "observations"):
+        assert f"{name} (topic base " in result.stdout
+    assert "\x1b" not in result.stdout
+    assert result.stdout.isascii()
+
+
+def test_schema_shows_one_event_type_on_request() -> None:
+    """The name is exact; another one lists those there are."""
+    assert "dissemination" not in _run("schema", "--config", EXAMPLE, "mars").stdout
+    result = _run("schema", "--config", EXAMPLE, "Mars")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "unknown event type 'Mars'; configured:"
+        " dissemination, extreme_event, mars, observations, test_polygon\n"
+    )
+
+
+def _run(*arguments: str, **environ: str) -> Result:
+    return CliRunner().invoke(app, arguments, env=environ, prog_name="aviso-server")

@@ -1,0 +1,463 @@
+"""Feeds: history, the boundary, live, and every way a stream ends (http.md 9.3 and 11)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from support.faults import FaultyBackend
+from support.relay import NOW_NS, asked, relay
+
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.errors import SetupFailed
+from aviso_server.core.operation import Operation
+from aviso_server.relay.hub import Recovery
+
+
+def memory(**limits: int) -> MemoryBackend:
+    """A memory backend with limits."""
+    return MemoryBackend(MemoryLimits(**limits), now_ns=lambda: NOW_NS)
+
+
+async def test_live_only_opens_at_once_and_excludes_the_past() -> None:
+    """A watch without a start delivers exactly what is published after it was set up."""
+    async with relay() as world:
+        await world.publish()
+        reader = await world.watch()
+        await world.publish()
+        await reader.until_sequence(2)
+        assert reader.kinds == ["connection_established", "heartbeat", "live-notification"]
+        assert reader.sequences == [2]
+        assert reader.events[0].data["connection_will_close_in_seconds"] == 3600
+
+
+async def test_replay_ends_by_itself() -> None:
+    """A replay is started, delivered, completed and closed; it carries no live part."""
+    async with relay() as world:
+        for _ in range(3):
+            await world.publish()
+        reader = await world.replay(from_id="2")
+        await reader.end()
+        assert reader.kinds == [
+            "replay_started",
+            "replay",
+            "replay",
+            "replay_completed",
+            "end_of_stream",
+        ]
+
+
+@pytest.mark.parametrize("start", [{"from_id": "9"}, {"from_date": "2126-01-01T00:00:00Z"}])
+async def test_a_start_beyond_the_end_is_empty(start: dict[str, str]) -> None:
+    """D25: an empty replay completes, and a watch then still goes live."""
+    async with relay() as world:
+        await world.publish()
+        replayed = await world.replay(**start)
+        await replayed.end()
+        assert replayed.kinds == ["replay_started", "replay_completed", "end_of_stream"]
+        watched = await world.watch(**start)
+        await world.publish()
+        await watched.until_sequence(2)
+        assert watched.kinds == [
+            "replay_started",
+            "heartbeat",
+            "replay_completed",
+            "live-notification",
+        ]
+
+
+async def test_history_is_not_lengthened_by_later_publishing() -> None:
+    """D4: what is published after H is live, even while history is still being read."""
+    async with relay(batch_size=2) as world:
+        for _ in range(5):
+            await world.publish()
+        reader = await world.watch(from_id="1", stalled=True)
+        for _ in range(5):
+            await world.publish()
+        reader.open.set()
+        await reader.until_sequence(10)
+        assert reader.sequences == list(range(1, 11))
+        assert reader.kinds.index("replay_completed") == 7
+        assert reader.kinds.count("replay") == 5
+
+
+async def test_a_deleted_boundary_does_not_hold_up_completion() -> None:
+    """http.md 11.1: H may be deleted or filtered; an emptied stream still has its H."""
+    async with relay() as world:
+        for _ in range(3):
+            await world.publish()
+        await world.backend.delete("ev", 3)
+        reader = await world.replay(from_id="0")
+        await reader.end()
+        assert reader.sequences == [1, 2]
+        await world.backend.wipe("ev")
+        emptied = await world.replay(from_id="0")
+        await emptied.end()
+        assert emptied.kinds == ["replay_started", "replay_completed", "end_of_stream"]
+
+
+@pytest.mark.parametrize(
+    ("end", "effective", "delivered"),
+    [
+        ({"to_id": "2"}, 2, [1, 2]),
+        ({"to_id": "99"}, 4, [1, 2, 3, 4]),
+        ({"to_date": "2126-01-01T00:00:00Z"}, 4, [1, 2, 3, 4]),
+        ({"to_date": "1970-01-01T00:00:00Z"}, 0, []),
+    ],
+)
+async def test_end_points(end: dict[str, str], effective: int, delivered: list[int]) -> None:
+    """http.md 11.2: the effective end is the smaller of the end point and H, and is announced."""
+    async with relay() as world:
+        for _ in range(4):
+            await world.publish()
+        reader = await world.replay(from_id="1", **end)
+        await reader.end()
+        assert reader.events[0].data["end_sequence"] == effective
+        assert reader.sequences == delivered
+        assert reader.kinds[-2:] == ["replay_completed", "end_of_stream"]
+
+
+async def test_from_id_zero_and_to_id_zero() -> None:
+    """http.md 7.1: 0 is the beginning as a start, and nothing as an end."""
+    async with relay() as world:
+        await world.publish()
+        reader = await world.replay(from_id="0", to_id="0")
+        await reader.end()
+        assert reader.events[0].data["from_sequence"] == 0
+        assert reader.kinds == ["replay_started", "replay_completed", "end_of_stream"]
+
+
+@pytest.mark.parametrize("kind", ["watch", "replay"])
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+async def test_the_cap_looks_one_ahead(kind: str, batch_size: int) -> None:
+    """D5: n matches complete under a cap of n; n + 1 are cut, without completion or live."""
+    async with relay(history_cap=3, batch_size=batch_size) as world:
+        for region in "nsnsnss":
+            await world.publish(region)
+        exact = await getattr(world, kind)({"region": "n"}, from_id="1")
+        await exact.until(lambda r: "replay_completed" in r.kinds)
+        assert exact.sequences == [1, 3, 5]
+        cut = await getattr(world, kind)({"region": "s"}, from_id="1")
+        await cut.end()
+        assert cut.sequences == [2, 4, 6]
+        assert cut.kinds[-2:] == ["notification_replay_limit_reached", "end_of_stream"]
+        assert "replay_completed" not in cut.kinds
+        assert cut.events[-2].data["max_allowed"] == 3
+
+
+async def test_a_window_of_exactly_the_cap_completes() -> None:
+    """http.md 11.2: the end point bounds history before the cap does."""
+    async with relay(history_cap=2) as world:
+        for _ in range(5):
+            await world.publish()
+        reader = await world.replay(from_id="2", to_id="3")
+        await reader.end()
+        assert reader.kinds[-2:] == ["replay_completed", "end_of_stream"]
+
+
+async def test_a_gap_is_told() -> None:
+    """D9: a start older than anything kept is announced, and the replay goes on."""
+    async with relay(memory(max_messages=2)) as world:
+        for _ in range(5):
+            await world.publish("s")
+        for kind in (world.watch, world.replay):
+            reader = await kind({"region": "n"}, from_id="2")
+            await reader.until(lambda r: "replay_completed" in r.kinds)
+            assert reader.kinds[:2] == ["replay_started", "history_gap"]
+            assert reader.events[1].data["requested_sequence"] == 2
+            assert reader.events[1].data["first_available_sequence"] == 4
+
+
+@pytest.mark.parametrize(
+    "start", [{"from_id": "0"}, {"from_date": "1970-01-01T00:00:00Z"}, {"from_id": "4"}]
+)
+async def test_no_gap_is_told_where_none_is_meant(start: dict[str, str]) -> None:
+    """D9: from_id 0, a date, and a start that is kept give no signal."""
+    async with relay(memory(max_messages=2)) as world:
+        for _ in range(5):
+            await world.publish()
+        reader = await world.replay(**start)
+        await reader.end()
+        assert "history_gap" not in reader.kinds
+        assert reader.sequences == [4, 5]
+
+
+async def test_a_gap_after_a_wipe() -> None:
+    """D9: the signal follows a wipe too."""
+    async with relay() as world:
+        for _ in range(3):
+            await world.publish()
+        await world.backend.wipe("ev")
+        reader = await world.replay(from_id="1")
+        await reader.end()
+        assert reader.kinds == [
+            "replay_started",
+            "history_gap",
+            "replay_completed",
+            "end_of_stream",
+        ]
+        assert reader.events[1].data["first_available_sequence"] == 4
+
+
+async def test_a_stalled_reader_loses_nothing() -> None:
+    """D8: a full queue sends the reader back to history; the switch is not visible."""
+    async with relay(queue_size=3, batch_size=4) as world:
+        reader = await world.watch({"region": "n"})
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        for number in range(40):
+            await world.publish("n" if number % 2 else "s")
+            await world.settle(2)
+        reader.open.set()
+        await world.publish("n")
+        await reader.until_sequence(41)
+        assert reader.sequences == [*range(2, 41, 2), 41]
+        assert set(reader.kinds[2:]) == {"live-notification"}
+
+
+async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
+    """D8: while a reader is stalled its subscription keeps at most the queue."""
+    async with relay(queue_size=5) as world:
+        reader = await world.watch()
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        subscription = reader.feed._subscription
+        assert subscription is not None
+        for _ in range(100):
+            await world.publish()
+            await world.settle(2)
+            assert subscription._queued <= 5
+        assert subscription.resume_at is not None
+
+
+async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:
+    """D8: nothing is dropped silently; the stream ends with an error."""
+    async with relay(memory(max_messages=5), queue_size=2) as world:
+        reader = await world.watch()
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        for _ in range(30):
+            await world.publish()
+            await world.settle(2)
+        reader.open.set()
+        await reader.end()
+        assert reader.kinds[-2:] == ["error", "end_of_stream"]
+        assert reader.events[-2].data["error"] == "stream_processing_failed"
+        assert reader.sequences == list(range(1, len(reader.sequences) + 1))
+
+
+async def test_a_wipe_under_a_stalled_reader_is_no_loss() -> None:
+    """operations.md 7: running watches go on; what was wiped is deliberately gone."""
+    async with relay(queue_size=2) as world:
+        reader = await world.watch()
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        for _ in range(10):
+            await world.publish()
+            await world.settle(2)
+        await world.backend.wipe("ev")
+        reader.open.set()
+        await world.publish()
+        await reader.until_sequence(11)
+        assert reader.kinds[-1] == "live-notification"
+        assert reader.sequences == sorted(set(reader.sequences))
+
+
+async def test_retention_overtaking_a_replay_is_a_failure() -> None:
+    """D6: history that vanishes under a replay gives an error, never a false completion."""
+    async with relay(memory(max_messages=20), batch_size=2) as world:
+        for _ in range(20):
+            await world.publish()
+        reader = await world.replay(from_id="1")
+        await reader.until_sequence(2)
+        reader.open.clear()
+        for _ in range(15):
+            await world.publish()
+        reader.open.set()
+        await reader.end()
+        assert reader.kinds[-2:] == ["error", "end_of_stream"]
+        assert "replay_completed" not in reader.kinds
+
+
+async def test_a_history_failure_is_an_error() -> None:
+    """D6: one error event, then end_of_stream, on watch and replay."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, batch_size=1) as world:
+        for _ in range(3):
+            await world.publish()
+        for kind in (world.watch, world.replay):
+            backend.fail_reads_from = 2
+            reader = await kind(from_id="1")
+            await reader.end()
+            assert reader.sequences == [1]
+            assert reader.kinds[-2:] == ["error", "end_of_stream"]
+            assert "replay_completed" not in reader.kinds
+
+
+async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
+    """http.md 4.2 step 15: a store that does not answer is SetupFailed, and nothing leaks."""
+    backend = FaultyBackend(memory())
+    async with relay(backend) as world:
+        backend.fail_bounds = True
+        for kind in (world.watch, world.replay):
+            with pytest.raises(SetupFailed, match="Failed to create stream consumer"):
+                await kind(from_id="1")
+        backend.fail_bounds = False
+        reader = await world.watch()
+        await world.publish()
+        await reader.until_sequence(1)
+
+
+async def test_an_unreadable_record_is_reported_in_place() -> None:
+    """http.md 11.5: one error frame stands in its place, uncounted, and the stream goes on."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, history_cap=3) as world:
+        backend.unreadable = {2, 5}
+        live = await world.watch()
+        for _ in range(3):
+            await world.publish()
+        replayed = await world.watch(from_id="1")
+        for _ in range(3):
+            await world.publish()
+        for reader in (live, replayed):
+            await reader.until_sequence(6)
+            assert reader.sequences == [1, 3, 4, 6]
+            errors = [e for e in reader.events if e.name == "error"]
+            assert [e.data["sequence"] for e in errors] == [2, 5]
+            assert errors[0].data["error"] == "CloudEvent creation failed"
+        assert replayed.kinds.count("replay") == 2
+
+
+async def test_a_lost_tail_is_recreated() -> None:
+    """D7: a live source that dies goes on from the last sequence + 1: no gap, no duplicate."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, recovery=Recovery(attempts=5, delay_s=0)) as world:
+        reader = await world.watch()
+        for number in range(30):
+            await world.publish()
+            if number % 7 == 3:
+                backend.break_tails()
+            await world.settle(3)
+        await reader.until_sequence(30)
+        assert reader.sequences == list(range(1, 31))
+
+
+async def test_a_tail_that_stays_down_ends_its_streams() -> None:
+    """D7: after the last attempt every watcher gets an error and end_of_stream."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, recovery=Recovery(attempts=3, delay_s=0)) as world:
+        readers = [await world.watch(), await world.watch({"region": "n"})]
+        await world.publish()
+        for reader in readers:
+            await reader.until_sequence(1)
+        backend.refuse_tails = True
+        backend.break_tails()
+        for reader in readers:
+            await reader.end()
+            assert reader.kinds[-2:] == ["error", "end_of_stream"]
+        backend.refuse_tails = False
+        again = await world.watch()
+        await world.publish()
+        await again.until_sequence(2)
+
+
+async def test_max_duration_ends_a_watch() -> None:
+    """http.md 9.2: max_duration_reached on a watch, its replay phase included; not on replay."""
+    async with relay(max_duration_s=0.05) as world:
+        await world.publish()
+        reader = await world.watch()
+        await reader.end()
+        assert reader.kinds[-1] == "max_duration_reached"
+        stalled = await world.watch(from_id="1", stalled=True)
+        await asyncio.sleep(0.06)
+        stalled.open.set()
+        await stalled.end()
+        assert stalled.kinds[0] == "replay_started"
+        assert stalled.kinds[-1] == "max_duration_reached"
+        assert "replay_completed" not in stalled.kinds
+
+
+async def test_token_expiry_ends_watch_and_replay() -> None:
+    """D22: no stream outlives its token, and the opening frame says so."""
+    backend = FaultyBackend(memory())
+    async with relay(backend) as world:
+        await world.publish()
+        watch = await world.watch(expires_at_ns=NOW_NS + 50_000_000)
+        assert (await watch.end())[-1].kind == "max_duration_reached"
+        assert watch.events[0].data["connection_will_close_in_seconds"] == 0
+        backend.hold_reads = asyncio.Event()
+        replay = await world.replay(from_id="1", expires_at_ns=NOW_NS + 50_000_000)
+        assert (await replay.end())[-1].kind == "max_duration_reached"
+
+
+@pytest.mark.parametrize("start", [{}, {"from_id": "1"}])
+async def test_shutdown_ends_every_stream(start: dict[str, str]) -> None:
+    """http.md 9.3: server_shutdown live, in history and at the opening; nothing is flushed."""
+    backend = FaultyBackend(memory())
+    async with relay(backend) as world:
+        await world.publish()
+        reader = await world.watch(**start)
+        await reader.until(lambda r: "heartbeat" in r.kinds)
+        backend.hold_reads = asyncio.Event()
+        reading = await world.replay(from_id="1")
+        await reading.until(lambda r: len(r.sent) == 1)
+        world.sources.stop.request()
+        assert (await reader.end())[-1].kind == "server_shutdown"
+        await reading.end()
+        assert reading.kinds == ["replay_started", "server_shutdown"]
+        late = await world.watch()
+        await late.end()
+        assert late.kinds == ["connection_established", "server_shutdown"]
+
+
+async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
+    """D29: by the clock, on replay too; a blocked reader gets one late heartbeat."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, heartbeat_s=0.02) as world:
+        await world.publish()
+        watch = await world.watch()
+        await watch.until(lambda r: r.kinds.count("heartbeat") >= 3)
+        backend.hold_reads = asyncio.Event()
+        replay = await world.replay(from_id="1")
+        await replay.until(lambda r: r.kinds.count("heartbeat") >= 2)
+        assert set(replay.kinds) == {"replay_started", "heartbeat"}
+        watch.open.clear()
+        seen = len(watch.sent)
+        await asyncio.sleep(0.1)
+        watch.open.set()
+        # One was in the reader's hands when it stalled, and one is late.
+        await world.settle(3)
+        assert len(watch.sent) - seen <= 2
+        backend.hold_reads.set()
+        await replay.end()
+
+
+async def test_batch_delay_pauses_between_batches() -> None:
+    """D27: replay_batch_delay_ms > 0 pauses, and everything still arrives."""
+    async with relay(batch_size=1, batch_delay_s=0.01) as world:
+        for _ in range(3):
+            await world.publish()
+        reader = await world.replay(from_id="1")
+        await reader.end()
+        assert reader.sequences == [1, 2, 3]
+
+
+async def test_leaving_frees_the_subscription() -> None:
+    """A feed that is left takes its subscription and the idle tail with it."""
+    async with relay() as world:
+        reader = await world.watch()
+        assert world.sources.hub._streams
+        reader.feed.close()
+        assert not world.sources.hub._streams
+
+
+async def test_schema_cap_wins() -> None:
+    """D5: a schema may override the cap."""
+    async with relay(history_cap=1) as world:
+        await world.publish()
+        await world.publish()
+        query = asked(Operation.REPLAY, from_id="1")
+        generous = replace(query, schema=replace(query.schema, history_cap=2))
+        reader = await world.open(generous)
+        await reader.end()
+        assert reader.sequences == [1, 2]
+        assert reader.kinds[-2] == "replay_completed"

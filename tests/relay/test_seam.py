@@ -1,0 +1,133 @@
+"""The seam between history and live, as a property (D4, D8).
+
+Hypothesis draws an interleaving of publishing, opening feeds, stalling and releasing readers,
+deletions and broken tails, with tiny queues and batches. Whatever the interleaving, each feed
+delivers exactly its matching sequences, ascending, once, with ``replay_completed`` between.
+"""
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.faults import FaultyBackend
+from support.relay import NOW_NS, Reader, Relay, relay
+
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.relay.hub import Recovery
+
+REGIONS = "nsew"
+FILTERS = [None, "n", "s"]
+
+steps = st.one_of(
+    st.tuples(st.just("publish"), st.sampled_from(REGIONS)),
+    st.tuples(st.just("burst"), st.integers(1, 8)),
+    st.tuples(st.just("watch"), st.sampled_from(FILTERS)),
+    st.tuples(st.just("from"), st.tuples(st.sampled_from(FILTERS), st.integers(0, 12))),
+    st.tuples(st.just("replay"), st.tuples(st.sampled_from(FILTERS), st.integers(0, 12))),
+    st.tuples(st.just("stall"), st.integers(0, 5)),
+    st.tuples(st.just("release"), st.integers(0, 5)),
+    st.tuples(st.just("settle"), st.integers(1, 6)),
+    st.tuples(st.just("break"), st.just(0)),
+)
+
+
+@dataclass
+class Opened:
+    """A feed, what it asked for, and where the log ended when it was set up."""
+
+    reader: Reader
+    region: str | None
+    start: int | None
+    boundary: int
+    live: bool
+
+
+class Simulation:
+    """Runs the drawn steps and keeps the log a second time, as a plain list."""
+
+    def __init__(self, world: Relay, backend: FaultyBackend) -> None:
+        self.world = world
+        self.backend = backend
+        self.log: list[str] = []
+        self.feeds: list[Opened] = []
+
+    async def step(self, action: str, value: object) -> None:
+        """Do one drawn step."""
+        match action, value:
+            case "publish", str(region):
+                await self.publish(region)
+            case "burst", int(count):
+                for number in range(count):
+                    await self.publish(REGIONS[number % len(REGIONS)])
+            case "watch", region:
+                await self.open(region, None, live=True)
+            case "from", (region, int(start)):
+                await self.open(region, start, live=True)
+            case "replay", (region, int(start)):
+                await self.open(region, start, live=False)
+            case "stall", int(index) if self.feeds:
+                self.feeds[index % len(self.feeds)].reader.open.clear()
+            case "release", int(index) if self.feeds:
+                self.feeds[index % len(self.feeds)].reader.open.set()
+            case "settle", int(turns):
+                await self.world.settle(turns)
+            case "break", _:
+                self.backend.break_tails()
+
+    async def publish(self, region: str) -> None:
+        """Publish, and note it."""
+        self.log.append(region)
+        assert await self.world.publish(region) == len(self.log)
+
+    async def open(self, region: object, start: int | None, *, live: bool) -> None:
+        """Open a feed, and note where the log ended."""
+        identifier = {"region": str(region)} if region else {}
+        begin = {} if start is None else {"from_id": str(start)}
+        opener = self.world.watch if live else self.world.replay
+        boundary = len(self.log)
+        reader = await opener(identifier, **begin)
+        self.feeds.append(Opened(reader, str(region) if region else None, start, boundary, live))
+
+    def expected(self, feed: Opened) -> tuple[list[int], list[int]]:
+        """What the feed must have delivered as history and as live."""
+        matching = [
+            sequence for sequence, region in enumerate(self.log, 1) if feed.region in (None, region)
+        ]
+        start = feed.boundary + 1 if feed.start is None else feed.start
+        history = [s for s in matching if start <= s <= feed.boundary]
+        return history, [s for s in matching if s > feed.boundary] if feed.live else []
+
+
+@given(st.lists(steps, max_size=40), st.integers(1, 6), st.integers(1, 5))
+@settings(max_examples=200)
+async def test_every_feed_delivers_exactly_what_it_asked_for(
+    script: list[tuple[str, object]], queue_size: int, batch_size: int
+) -> None:
+    """No gap, no duplicate, in order, replay_completed exactly at H, whatever happens around."""
+    backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
+    rules = {"queue_size": queue_size, "batch_size": batch_size, "heartbeat_s": 3600.0}
+    recovery = Recovery(attempts=1000, delay_s=0)
+    async with relay(backend, recovery=recovery, **rules) as world:
+        simulation = Simulation(world, backend)
+        for action, value in script:
+            await simulation.step(action, value)
+        await simulation.publish("n")
+        await simulation.publish("s")
+        for feed in simulation.feeds:
+            feed.reader.open.set()
+            history, live = simulation.expected(feed)
+            await feed.reader.until_count(len(history + live))
+            if not feed.live:
+                await feed.reader.end()
+            kinds = [k for k in feed.reader.kinds if k != "heartbeat"]
+            begun = ["connection_established"] if feed.start is None else ["replay_started"]
+            between = [] if feed.start is None else ["replay_completed"]
+            ended = [] if feed.live else ["end_of_stream"]
+            assert feed.reader.sequences == history + live
+            assert kinds == [
+                *begun,
+                *["replay"] * len(history),
+                *between,
+                *["live-notification"] * len(live),
+                *ended,
+            ]

@@ -1,0 +1,158 @@
+"""Start-up checks on topics, spatial identifiers and fields (domain.md 12 items 3 to 5)."""
+
+import pytest
+
+from aviso_server.core.json import Json
+from settings.configurations import FIELD, configuration, faults, messages, settings, with_schema
+
+POLYGON: Json = {"type": "PolygonHandler", "required": True}
+CLOUD: Json = {"type": "PointCloudHandler", "required": True}
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ([], ["must not be empty"]),
+        (["class", "point_cloud"], ["must not contain reserved spatial key 'point_cloud'"]),
+        (["class", "level"], ["contains undeclared identifier 'level'"]),
+        (["class", "class", "class"], ["contains duplicate identifier 'class'"]),
+        (["x", "y"], ["contains undeclared identifier 'x'", "contains undeclared identifier 'y'"]),
+    ],
+)
+def test_key_order_names_declared_fields_once(order: Json, expected: list[str]) -> None:
+    """Each rule has its literal message and is told once per name."""
+    raw = with_schema(topic={"base": "mars", "key_order": order})
+    assert messages(raw) == [f"Schema 'mars' topic.key_order {why}" for why in expected]
+
+
+def test_fields_may_stay_outside_the_topic() -> None:
+    """D13: such fields are stored, emitted and filterable."""
+    raw = with_schema(identifier={"class": FIELD, "note": FIELD})
+    assert messages(raw) == []
+
+
+def test_a_polygon_may_be_listed_in_key_order() -> None:
+    """D14: it still filters by intersection."""
+    raw = with_schema(
+        identifier={"polygon": POLYGON}, topic={"base": "p", "key_order": ["polygon"]}
+    )
+    assert messages(raw) == []
+
+
+@pytest.mark.parametrize("base", ["", "a.b", "-a", "é", "a b", "a\n"])
+def test_a_base_is_a_plain_name(base: str) -> None:
+    """The base names a stream and starts every subject."""
+    raw = with_schema(topic={"base": base, "key_order": ["class"]})
+    assert messages(raw) == [
+        f"Schema 'mars' topic.base '{base}' must match [A-Za-z0-9][A-Za-z0-9_-]*"
+    ]
+
+
+def test_without_topic_the_event_type_is_a_plain_name() -> None:
+    """It stands in for the base; with a topic it may be any text."""
+    assert messages(with_schema("a.b", topic=None)) == [
+        "Schema 'a.b' must match [A-Za-z0-9][A-Za-z0-9_-]* because it has no topic configuration"
+    ]
+    assert messages(with_schema("a.b")) == []
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        (
+            {"class": FIELD, "area": POLYGON},
+            "Schema 'mars' PolygonHandler must use the identifier name 'polygon', got 'area'",
+        ),
+        (
+            {"class": FIELD, "cloud": CLOUD},
+            (
+                "Schema 'mars' PointCloudHandler must use the identifier name 'point_cloud',"
+                " got 'cloud'"
+            ),
+        ),
+        (
+            {"class": FIELD, "point_cloud": CLOUD, "polygon": POLYGON},
+            "Schema 'mars' must not combine PointCloudHandler with a polygon identifier",
+        ),
+        (
+            {
+                "class": FIELD,
+                "point_cloud": {**FIELD, "type": "PointCloudHandler", "max_points": 0},
+            },
+            "field 'point_cloud' max_points must be between 1 and 10000, got 0",
+        ),
+        ({"class": FIELD, "point": FIELD}, "Schema 'mars' identifier 'point' is reserved"),
+        ({"class": FIELD, "polygon": FIELD}, "Schema 'mars' identifier 'polygon' is reserved"),
+        (
+            {"class": FIELD, "point_cloud": FIELD},
+            "Schema 'mars' identifier 'point_cloud' is reserved",
+        ),
+    ],
+)
+def test_spatial_names_and_handlers_belong_together(identifier: Json, expected: str) -> None:
+    """Each rule of item 4 has its literal message."""
+    assert messages(with_schema(identifier=identifier)) == [expected]
+
+
+def test_a_point_cloud_needs_a_topic() -> None:
+    """Its schema must say how its topic is laid out."""
+    raw = with_schema(topic=None, identifier={"point_cloud": CLOUD})
+    assert messages(raw) == ["Schema 'mars' PointCloudHandler requires a topic configuration"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "option", "expected"),
+    [
+        (
+            {"type": "DateHandler", "canonical_format": "%d"},
+            "canonical_format",
+            "canonical_format '%d' is not supported; use %Y%m%d or %Y-%m-%d",
+        ),
+        ({"type": "IntHandler", "range": [2, 1]}, "range", "range must be finite with min <= max"),
+        (
+            {"type": "FloatHandler", "range": [0, float("inf")]},
+            "range",
+            "range must be finite with min <= max",
+        ),
+        ({"type": "EnumHandler", "values": []}, "values", "values must not be empty"),
+        (
+            {"type": "EnumHandler", "values": ["a", ""]},
+            "values",
+            "values must not contain an empty value",
+        ),
+        ({"type": "EnumHandler", "values": ["a", "A"]}, "values", "values contain 'A' twice"),
+        (
+            {"type": "StringHandler", "max_length": 0},
+            "max_length",
+            "max_length must be greater than zero",
+        ),
+        ({"type": "ExpverHandler", "default": ""}, "default", "default must not be empty"),
+    ],
+)
+def test_field_options_are_checked(spec: dict[str, Json], option: str, expected: str) -> None:
+    """Each rule of item 5 has its literal message and the path of its option."""
+    raw = with_schema(identifier={"class": {**spec, "required": True}})
+    assert [(f.path, f.message) for f in faults(raw)] == [
+        (
+            f"notification_schema.mars.identifier.class.{option}",
+            f"Schema 'mars' identifier 'class' {expected}",
+        )
+    ]
+
+
+def test_every_event_type_is_visited_in_file_order() -> None:
+    """Faults of all event types come together."""
+    entry: Json = {"identifier": {"f": {"type": "x", "required": 1}}}
+    raw = configuration(notification_schema={"z": entry, "a": entry})
+    assert [f.path for f in faults(raw)] == [
+        "notification_schema.z.identifier.f.required",
+        "notification_schema.z.identifier.f.type",
+        "notification_schema.a.identifier.f.required",
+        "notification_schema.a.identifier.f.type",
+    ]
+
+
+def test_fields_keep_the_order_of_the_file() -> None:
+    """D20: error reports follow schema order."""
+    loaded = settings(with_schema(identifier={"z": FIELD, "class": FIELD, "a": FIELD}))
+    assert [f.name for f in loaded.catalogue.find("mars").fields] == ["z", "class", "a"]

@@ -1,0 +1,132 @@
+"""The HTTP edge over parts a test chooses: a clock, a backend, rules and time limits."""
+
+import socket
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp import web
+from support.server import Client
+
+from aviso_server.auth.identity import Anonymous
+from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.notification import Entry, Notification
+from aviso_server.http.app import build_app
+from aviso_server.http.connection import Site
+from aviso_server.http.pages import PACKAGED_STATIC
+from aviso_server.http.services import Services
+from aviso_server.relay.admin import Administration
+from aviso_server.relay.feed import Sources
+from aviso_server.relay.hub import Hub, Recovery
+from aviso_server.relay.pulse import Stop
+from aviso_server.relay.query import StreamRules
+from aviso_server.server import Running
+from aviso_server.settings import Settings
+
+NOON_NS = 1_772_618_400_123_456_789
+"""2026-03-04T10:00:00.123456789Z, the instant of the contract's examples."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an edge is made of; the defaults are those of a server."""
+
+    backend: Backend | None = None
+    now_ns: Callable[[], int] = time.time_ns
+    rules: StreamRules = StreamRules()
+    idle_s: float = 5.0
+    linger_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Edge(Client):
+    """A client of an edge, with the parts tests look at."""
+
+    hub: Hub
+    backend: Backend
+
+
+@asynccontextmanager
+async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Edge]:
+    """Serve on a real socket."""
+    parts = parts or Parts()
+    backend = parts.backend or MemoryBackend(MemoryLimits(), now_ns=parts.now_ns)
+    renderer = Renderer(settings.application.base_url)
+    stop = Stop()
+    async with Hub(backend, renderer, Recovery(attempts=1, delay_s=0)) as hub:
+        sources = Sources(hub, backend, renderer, parts.rules, stop, parts.now_ns)
+        app = build_app(_services(settings, backend, sources))
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+        await runner.setup()
+        listener = socket.create_server(("127.0.0.1", 0))
+        await Site(runner, listener, idle_s=parts.idle_s, linger_s=parts.linger_s).start()
+        try:
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+                running = Running("127.0.0.1", listener.getsockname()[1], stop)
+                yield Edge(running, session, hub, backend)
+        finally:
+            stop.request()
+            await runner.cleanup()
+
+
+def _services(settings: Settings, backend: Backend, sources: Sources) -> Services:
+    return Services(
+        catalogue=settings.catalogue,
+        backend=backend,
+        sources=sources,
+        administration=Administration(backend, settings.catalogue),
+        authenticator=Anonymous(),
+        now_ns=sources.now_ns,
+        max_body_bytes=settings.application.max_body_bytes,
+        static_dir=PACKAGED_STATIC,
+        homepage_links=settings.application.homepage.model_dump(),
+        version="1.2.3",
+    )
+
+
+class Failing(MemoryBackend):
+    """A memory backend on which the named operations raise; everything else works.
+
+    Stands for a store that broke down: the real ones fail in the same methods, only not on demand.
+    """
+
+    def __init__(self, failures: dict[str, Exception]) -> None:
+        super().__init__(MemoryLimits(), now_ns=lambda: NOON_NS)
+        self.failures = failures
+
+    def _fail(self, operation: str) -> None:
+        if operation in self.failures:
+            raise self.failures[operation]
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        self._fail("append")
+        return await super().append(notification, key=key)
+
+    async def bounds(self, event_type: str) -> Bounds:
+        self._fail("bounds")
+        return await super().bounds(event_type)
+
+    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+        self._fail("read")
+        return await super().read(event_type, first, last, limit=limit)
+
+    async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        self._fail("tail")
+        async for entries in super().tail(event_type, after):
+            yield entries
+
+    async def event_types(self) -> Sequence[str]:
+        self._fail("event_types")
+        return await super().event_types()
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        self._fail("delete")
+        return await super().delete(event_type, sequence)
+
+    async def wipe(self, event_type: str) -> int:
+        self._fail("wipe")
+        return await super().wipe(event_type)
