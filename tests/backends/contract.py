@@ -29,7 +29,7 @@ def notification(
     identifier: dict[str, Json] | None = None, payload: Json = None, event_type: str = "ev"
 ) -> Notification:
     """A validated notification."""
-    asked = {"region": "n"} if identifier is None else identifier
+    asked: dict[str, Json] = {"region": "n"} if identifier is None else identifier
     request = NotificationRequest(event_type=event_type, identifier=asked, payload=payload)
     return notification_of(OPEN.find(event_type), request)
 

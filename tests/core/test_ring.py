@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.oracle import cross, exact, minus, on_ring
+from support.oracle import edges_meet as oracle_edges_meet
+from support.oracle import winding as oracle_winding
+from support.places import KINDS, RING_AND_POINTS, RING_PAIRS
 
 from aviso_server.core.ring import (
     Point,
@@ -19,10 +23,6 @@ from aviso_server.core.ring import (
     sides,
     winding,
 )
-from support.oracle import cross, exact, minus, on_ring
-from support.oracle import edges_meet as oracle_edges_meet
-from support.oracle import winding as oracle_winding
-from support.places import KINDS, RING_AND_POINTS, RING_PAIRS
 
 POINTS = st.one_of(
     *(st.lists(st.tuples(kind, kind), min_size=4, max_size=4) for kind in KINDS),

@@ -11,11 +11,13 @@ from support.journal import WATCHING, Journal
 from support.listening import anonymous, published, take
 from support.server import connected
 
+from aviso_server.core.json import Json
+
 NORTH = {"region": "n"}
 SQUARE = [[0.0, 0.0], [0.0, 10.0], [10.0, 10.0], [10.0, 0.0], [0.0, 0.0]]
 """Ten degrees of latitude and longitude."""
 
-TWO = {
+TWO: dict[str, Json] = {
     "ev": SCHEMAS["ev"],
     "other": {
         "topic": {"base": "other", "key_order": ["region"]},
@@ -218,8 +220,8 @@ async def test_hand_over_under_load() -> None:
         for listener in listeners:
             items = listener.result()
             assert [item.sequence for item in items] == list(range(1, 551))
-            for number in "01234":
-                mine = [item.payload for item in items if item.identifier["region"] == number]
+            for name in "01234":
+                mine = [item.payload for item in items if item.identifier["region"] == name]
                 assert mine == list(range(100))
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,9 +34,8 @@ async def url() -> AsyncIterator[str]:
 async def publish(client: pyaviso.AvisoClient, count: int) -> None:
     """Publish with payloads 0, 1, 2 and so on."""
     for value in range(count):
-        answer = await in_thread(
-            lambda value=value: client.notify(event_type="ev", identifier=NORTH, payload=value)
-        )
+        notify = partial(client.notify, event_type="ev", identifier=NORTH, payload=value)
+        answer = await in_thread(notify)
         assert answer.status == "success"
 
 
@@ -42,7 +43,7 @@ async def replayed(client: pyaviso.AvisoClient, **options: Any) -> list[int]:
     """The sequences of a replay to its end."""
 
     def read() -> list[int]:
-        with client.listen("ev", mode="replay_only", **options) as history:
+        with closing(client.listen("ev", mode="replay_only", **options)) as history:
             return [item.sequence for item in history]
 
     return await in_thread(read)
@@ -107,11 +108,11 @@ async def test_listen_many(url: str) -> None:
     await publish(client, 2)
 
     def read() -> list[tuple[str, int]]:
-        wanted = {
+        wanted: dict[str, dict[str, Any]] = {
             "all": {"event_type": "ev"},
             "none": {"event_type": "ev", "filter": {"region": "x"}},
         }
-        with client.listen_many(wanted, start_from=0, mode="replay_only") as both:
+        with closing(client.listen_many(wanted, start_from=0, mode="replay_only")) as both:
             return [(name, item.sequence) for name, item in both]
 
     assert await in_thread(read) == [("all", 1), ("all", 2)]

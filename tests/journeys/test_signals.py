@@ -201,8 +201,7 @@ def test_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [sys.executable, "-m", "aviso_server", "serve"]
-            + ["--config", str(config), "--port", str(port)],
+            [sys.executable, "-m", "aviso_server", "serve", f"--config={config}", f"--port={port}"],
             capture_output=True,
             text=True,
             timeout=ALLOWED_S,

@@ -13,6 +13,7 @@ from support.faults import FaultyBackend
 from support.relay import NOW_NS, Reader, Relay, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.json import Json
 from aviso_server.relay.hub import Recovery
 
 REGIONS = "nsew"
@@ -81,7 +82,7 @@ class Simulation:
 
     async def open(self, region: object, start: int | None, *, live: bool) -> None:
         """Open a feed, and note where the log ended."""
-        identifier = {"region": str(region)} if region else {}
+        identifier: dict[str, Json] = {"region": str(region)} if region else {}
         begin = {} if start is None else {"from_id": str(start)}
         opener = self.world.watch if live else self.world.replay
         boundary = len(self.log)

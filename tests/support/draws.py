@@ -1,5 +1,7 @@
 """Hypothesis strategies for notifications and the filters that ask for them."""
 
+from typing import cast
+
 from hypothesis import strategies as st
 from support.config import settings
 
@@ -64,7 +66,7 @@ def notifications() -> st.SearchStrategy[Notification]:
             "polygon": _ring,
         }
     )
-    return identifiers.map(_stored)
+    return identifiers.map(lambda drawn: _stored(cast("dict[str, Json]", drawn)))
 
 
 def filters() -> st.SearchStrategy[Filter]:
@@ -82,7 +84,7 @@ def filters() -> st.SearchStrategy[Filter]:
             "tag": st.sampled_from(["a", "*", "A", "é.b"]),
         },
     )
-    places = st.one_of(
+    places: st.SearchStrategy[dict[str, Json]] = st.one_of(
         st.just({}),
         _ring.map(lambda ring: {"polygon": ring}),
         st.tuples(_grid, _grid).map(lambda p: {"point": [float(p[0]), float(p[1])]}),

@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 from aiohttp import web
@@ -37,7 +37,8 @@ class Parts:
 
     backend: Backend | None = None
     now_ns: Callable[[], int] = time.time_ns
-    rules: StreamRules = StreamRules()
+    renderer: Renderer | None = None
+    rules: StreamRules = field(default_factory=StreamRules)
     idle_s: float = 5.0
     linger_s: float = 5.0
 
@@ -55,7 +56,7 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
     """Serve on a real socket."""
     parts = parts or Parts()
     backend = parts.backend or MemoryBackend(MemoryLimits(), now_ns=parts.now_ns)
-    renderer = Renderer(settings.application.base_url)
+    renderer = parts.renderer or Renderer(settings.application.base_url)
     stop = Stop()
     async with Hub(backend, renderer, Recovery(attempts=1, delay_s=0)) as hub:
         sources = Sources(hub, backend, renderer, parts.rules, stop, parts.now_ns)

@@ -1,7 +1,7 @@
 """The real client, `pyaviso`, without credentials, and never waiting for ever."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -10,13 +10,14 @@ import pyaviso
 PATIENCE_S = 20
 """Far more than anything here needs: it only bounds a failing test."""
 
-_Item = TypeVar("_Item", covariant=True)
+_Item = TypeVar("_Item")
+_Item_co = TypeVar("_Item_co", covariant=True)
 
 
-class Listening(Protocol[_Item]):
+class Listening(Protocol[_Item_co]):
     """An open listener of the asynchronous client."""
 
-    async def __anext__(self) -> _Item:
+    def __anext__(self) -> Awaitable[_Item_co]:
         """The next notification."""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -109,13 +109,12 @@ class Relay:
         self._stack.push_async_callback(_cancelled, reader.task)
         return reader
 
-    async def watch(
-        self, identifier: Json = None, *, stalled: bool = False, **rest: Json
-    ) -> Reader:
-        """Open a watch on ``ev``."""
+    async def watch(self, identifier: Mapping[str, Json] | None = None, /, **rest: Any) -> Reader:
+        """Open a watch on ``ev``; ``stalled=True`` for a reader that does not read yet."""
+        stalled = rest.pop("stalled", False)
         return await self.open(asked(Operation.WATCH, identifier, **rest), stalled=stalled)
 
-    async def replay(self, identifier: Json = None, **rest: Json) -> Reader:
+    async def replay(self, identifier: Mapping[str, Json] | None = None, /, **rest: Any) -> Reader:
         """Open a replay on ``ev``."""
         return await self.open(asked(Operation.REPLAY, identifier, **rest))
 
@@ -130,11 +129,13 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def asked(operation: Operation, identifier: Json = None, **rest: Any) -> Query:
+def asked(
+    operation: Operation, identifier: Mapping[str, Json] | None = None, /, **rest: Any
+) -> Query:
     """A checked query, from the JSON a client would send."""
     event_type = rest.pop("event_type", "ev")
     expires_at_ns = rest.pop("expires_at_ns", None)
-    body = {"event_type": event_type, "identifier": identifier or {}, **rest}
+    body = {"event_type": event_type, "identifier": dict(identifier or {}), **rest}
     request = parse_request(json.dumps(body).encode())
     query = query_of(OPEN.find(str(event_type)), request, operation, request_id=REQUEST_ID)
     return replace(query, expires_at_ns=expires_at_ns)

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.places import RINGS
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.place import (
@@ -16,7 +17,6 @@ from aviso_server.core.fields.place import (
 from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.json import Json
 from aviso_server.core.ring import Points
-from support.places import RINGS
 
 POLYGON = PolygonField(name="polygon", required=True)
 CLOUD = PointCloudField(name="point_cloud", required=True)

@@ -293,7 +293,8 @@ class Connection:
         self._reopening = asyncio.create_task(self._reopen(), name="reopen NATS connection")
 
     async def _reopen(self) -> None:
-        while not self._ended:
+        limit = self._options.max_reconnect_attempts
+        for _ in range(limit) if limit else itertools.count():
             await asyncio.sleep(self._options.reconnect_delay_s)
             try:
                 await self._connect()
@@ -302,6 +303,8 @@ class Connection:
                 continue
             await self._restored()
             return
+        self._ended = True
+        self._tell()
 
     def _tell(self) -> None:
         for changed in tuple(self._watchers):

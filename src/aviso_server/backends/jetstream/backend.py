@@ -1,0 +1,253 @@
+"""The JetStream backend: durable, replicated, shared by every process that is connected."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Self
+
+import structlog
+
+from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.jetstream.configuration import OURS, check_storage
+from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
+from aviso_server.backends.jetstream.embedded import EmbeddedServer
+from aviso_server.backends.jetstream.history import Page, Reader
+from aviso_server.backends.jetstream.messages import decode
+from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
+from aviso_server.backends.jetstream.publish import Publisher
+from aviso_server.backends.jetstream.streams import STREAM_NOT_FOUND, Streams
+from aviso_server.backends.jetstream.tail import Tail
+from aviso_server.core.errors import HistoryFailed, SetupFailed
+from aviso_server.core.notification import Entry, Notification
+from aviso_server.core.schema import Catalogue, Schema
+
+MAX_NS = 2**63 - 1
+"""The last instant NATS can name."""
+
+_LAG_WAIT_S = 0.05
+"""Wait before a replica that lags behind is asked again."""
+
+
+class JetStreamBackend:
+    """Keeps every event type as a JetStream stream."""
+
+    kind = "jetstream"
+
+    def __init__(
+        self,
+        connection: Connection,
+        options: JetStreamOptions,
+        catalogue: Catalogue,
+        *,
+        now_ns: Callable[[], int],
+        embedded: EmbeddedServer | None = None,
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._catalogue = catalogue
+        self._now_ns = now_ns
+        self._embedded = embedded
+        self._streams = Streams(connection, options.streams)
+        self._publisher = Publisher(connection, self._streams, options)
+        self._reader = Reader(connection)
+        self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
+
+    @classmethod
+    async def open(
+        cls, options: JetStreamOptions, catalogue: Catalogue, *, now_ns: Callable[[], int]
+    ) -> Self:
+        """Connect and look at what is there, or CannotStart; nothing is altered yet."""
+        structlog.get_logger().info(
+            "JetStream backend",
+            event_name="backend.jetstream.initialization.started",
+            url=options.url,
+        )
+        embedded = None
+        if options.embedded is not None:
+            embedded = await EmbeddedServer.start(options.embedded)
+            options = replace(options, servers=(embedded.url,), token=embedded.token)
+        try:
+            connection = await Connection.open(options)
+            backend = cls(connection, options, catalogue, now_ns=now_ns, embedded=embedded)
+            try:
+                await backend._check_existing()
+            except BaseException:
+                await connection.close()
+                raise
+        except BaseException:
+            if embedded is not None:
+                await embedded.stop()
+            raise
+        return backend
+
+    @property
+    def connected(self) -> bool:
+        """Whether NATS can be reached now."""
+        return self._connection.connected
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was restored."""
+        return self._connection.reconnects
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        """Store a notification.
+
+        JetStream does not tell the storage time with its acknowledgement. The receipt has the
+        time the acknowledgement came; the record, once read, has the exact one.
+        """
+        schema = self._schema(notification.event_type)
+        ack = await self._publisher.publish(schema, notification, key)
+        return Receipt(ack.sequence, self._now_ns(), ack.repeated)
+
+    async def bounds(self, event_type: str) -> Bounds:
+        """The bounds of a stream, which is made if it does not exist yet."""
+        try:
+            return (await self._streams.holdings(self._schema(event_type))).bounds
+        except (Unavailable, Refused) as error:
+            raise SetupFailed(
+                "Failed to ensure stream exists for topic subscription", details=str(error)
+            ) from error
+
+    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+        """A piece of history."""
+        schema = self._schema(event_type)
+        try:
+            entries, following = await self._read(schema, max(first, 1), last, limit)
+            # Looked at after the read: what was removed meanwhile is then known to be.
+            return Batch(entries, following, (await self._streams.holdings(schema)).bounds)
+        except (Unavailable, Refused, SetupFailed) as error:
+            raise HistoryFailed("Failed to read history", details=str(error)) from error
+
+    async def first_since(self, event_type: str, ns: int) -> int:
+        """Lowest stored sequence at or after a time."""
+        schema = self._schema(event_type)
+        try:
+            return await self._first_since(schema, ns)
+        except (Unavailable, Refused, SetupFailed) as error:
+            raise HistoryFailed("Failed to read history", details=str(error)) from error
+
+    async def last_until(self, event_type: str, ns: int) -> int:
+        """Highest stored sequence at or before a time."""
+        schema = self._schema(event_type)
+        try:
+            held = await self._streams.holdings(schema)
+            above = held.last + 1 if ns >= held.last_ns else await self._first_since(schema, ns + 1)
+            return await self._last_below(schema, above, held.first)
+        except (Unavailable, Refused, SetupFailed) as error:
+            raise HistoryFailed("Failed to read history", details=str(error)) from error
+
+    async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        """Everything above ``after``."""
+        tail = Tail(
+            self._connection,
+            self._streams,
+            self._schema(event_type),
+            after,
+            self._options.pace,
+        )
+        async with aclosing(tail.entries()) as batches:
+            async for entries in batches:
+                yield entries
+
+    async def event_types(self) -> Sequence[str]:
+        """Every event type that has a stream: those configured, and those marked as ours."""
+        found = set()
+        async for config in self._streams.configurations():
+            name, shown = str(config.get("name")), str(config.get("description") or "")
+            if owner := self._owners.get(name):
+                found.add(owner)
+            elif shown.startswith(OURS):
+                found.add(shown.removeprefix(OURS))
+        return sorted(found)
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        """Remove one notification."""
+        return await self._streams.delete(self._schema(event_type), sequence)
+
+    async def wipe(self, event_type: str) -> int:
+        """Remove all notifications of a stream."""
+        return await self._streams.wipe(self._schema(event_type))
+
+    async def close(self) -> None:
+        """Flush, disconnect, and end the server if it is ours."""
+        await self._connection.close()
+        if self._embedded is not None:
+            await self._embedded.stop()
+
+    def _schema(self, event_type: str) -> Schema:
+        """The schema; strictness was the caller's to decide, and streams outlive configurations."""
+        configured = self._catalogue.schemas.get(event_type)
+        return configured or Schema(event_type=event_type, base=event_type, generic=True)
+
+    async def _check_existing(self) -> None:
+        """Storage types must agree before anything is served (domain.md 12, item 13)."""
+        try:
+            async for config in self._streams.configurations():
+                if (name := str(config.get("name"))) in self._owners:
+                    check_storage(name, config, self._options.streams.storage_type)
+        except (Unavailable, Refused, SetupFailed) as error:
+            raise CannotStart(str(error)) from error
+
+    async def _read(
+        self, schema: Schema, first: int, last: int, limit: int
+    ) -> tuple[list[Entry], int]:
+        """Entries of ``first..last`` and the sequence to go on with."""
+        if first > last:
+            return [], last + 1
+        page = await self._page(schema, first, min(limit, last - first + 1))
+        entries = [decode(schema, item) for item in page.messages if item.sequence <= last]
+        reached = page.messages[-1].sequence if page.messages else first - 1
+        if reached < last and page.more:
+            return entries, reached + 1
+        if reached < last:
+            # Nothing more, says a replica. If the leader knows more, the replica lags.
+            upcoming = await self._streams.next_stored(schema, reached + 1)
+            if upcoming is not None and upcoming <= last:
+                if not entries:
+                    raise Unavailable("the replica lags behind")
+                return entries, reached + 1
+        return entries, last + 1
+
+    async def _page(self, schema: Schema, first: int, count: int) -> Page:
+        """A page that holds something if there is something: lagging replicas are asked again."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.pace.request_s
+        while True:
+            try:
+                page = await self._reader.page(schema.stream, first, count)
+            except Refused as error:
+                if error.code == STREAM_NOT_FOUND:
+                    return Page((), more=False)
+                raise
+            if page.messages or loop.time() > deadline:
+                return page
+            if await self._streams.next_stored(schema, first) is None:
+                return page
+            await asyncio.sleep(_LAG_WAIT_S)
+
+    async def _first_since(self, schema: Schema, ns: int) -> int:
+        held = await self._streams.holdings(schema)
+        if ns > held.last_ns:
+            return held.last + 1
+        moment = max(ns, 0)
+        found = await self._reader.first_since(schema.stream, min(moment, MAX_NS))
+        if found is None:
+            found = await self._reader.resolve(schema.stream, min(moment, MAX_NS))
+        following = await self._streams.next_stored(schema, found)
+        return held.last + 1 if following is None else following
+
+    async def _last_below(self, schema: Schema, above: int, first: int) -> int:
+        """The highest stored sequence below one; looked for in ever larger steps downwards."""
+        step = 1
+        while above > first:
+            begin = max(first, above - step)
+            entries, _ = await self._read(schema, begin, above - 1, limit=step)
+            if entries:
+                return entries[-1].sequence
+            above, step = begin, min(step * 4, 256)
+        return first - 1
+
+
+_: type[Backend] = JetStreamBackend

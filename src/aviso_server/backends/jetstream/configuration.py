@@ -1,0 +1,213 @@
+"""What a stream should look like, and how far an existing one is from it (operations.md 3.2). Pure.
+
+Configurations are the JSON objects of the JetStream API, not classes: an update has to send back
+every setting the server knows, also those that are newer than this program.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.errors import SetupFailed
+from aviso_server.core.json import Json
+from aviso_server.core.schema import Schema, stream_conflict
+
+Config = Mapping[str, Json]
+
+OURS = "aviso: "
+"""How the description of our streams begins; the event type follows."""
+
+WIPED_THROUGH = "aviso-wiped-through"
+WIPED_LOST = "aviso-wiped-lost"
+"""Metadata: everything up to the first was accounted for when the second had been lost."""
+
+DUPLICATE_WINDOW_NS = 120 * 1_000_000_000
+"""How long idempotency keys are remembered (http.md 8)."""
+
+_NS = 1_000_000_000
+
+COMPARED = {
+    "subjects": "subjects",
+    "max_messages": "max_msgs",
+    "max_bytes": "max_bytes",
+    "max_age": "max_age",
+    "max_messages_per_subject": "max_msgs_per_subject",
+    "num_replicas": "num_replicas",
+    "compression": "compression",
+    "discard": "discard",
+    "allow_direct": "allow_direct",
+}
+"""The settings that are kept in line, in the contract's order, by their names in the API. Direct
+reads are our addition: the reference server's streams lack them and history is read that way."""
+
+
+def description(event_type: str) -> str:
+    """Marks a stream as ours."""
+    return OURS + event_type
+
+
+def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
+    """The configuration an event type's stream should have."""
+    policy = schema.storage
+    max_age_s = _first(policy.retention_s, defaults.retention_s)
+    config: dict[str, Json] = {
+        "name": schema.stream,
+        "description": description(schema.event_type),
+        "subjects": subjects(schema),
+        "retention": "limits",
+        "storage": defaults.storage_type,
+        "discard": defaults.discard_policy,
+        "max_msgs": _first(policy.max_messages, defaults.max_messages) or -1,
+        "max_bytes": _first(policy.max_bytes, defaults.max_bytes) or -1,
+        "max_age": (max_age_s or 0) * _NS,
+        # D11: full history unless the schema asks for the newest per subject.
+        "max_msgs_per_subject": 1 if policy.allow_duplicates is False else -1,
+        "duplicate_window": min(DUPLICATE_WINDOW_NS, (max_age_s or 120) * _NS),
+        "allow_direct": True,
+    }
+    # Unset means the server's choice, which an operator may have changed on the stream itself.
+    if defaults.replicas is not None:
+        config["num_replicas"] = defaults.replicas
+    if policy.compression is not None:
+        config["compression"] = "s2" if policy.compression else "none"
+    return config
+
+
+def subjects(schema: Schema) -> list[Json]:
+    """The subjects of a stream; a topic without values is the base alone."""
+    below = f"{schema.base}.>"
+    return [below] if schema.key_order is not None else [schema.base, below]
+
+
+def drift(existing: Config, wanted: Config) -> list[str]:
+    """The settings that really differ, by the contract's names and in its order."""
+    return [
+        name
+        for name, key in COMPARED.items()
+        if key in wanted and _normal(key, existing.get(key)) != _normal(key, wanted[key])
+    ]
+
+
+def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
+    """The existing configuration with the named settings brought in line."""
+    changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields}
+    config = {**existing, "description": wanted["description"], **changed}
+    window, age = config.get("duplicate_window"), config.get("max_age")
+    if isinstance(window, int) and isinstance(age, int) and 0 < age < window:
+        config["duplicate_window"] = age  # the server insists
+    return config
+
+
+def check_usable(schema: Schema, existing: Config, wanted: Config) -> None:
+    """Refuse a stream that belongs to something else or that we must not change."""
+    name, shown = schema.stream, str(existing.get("description") or "")
+    if schema.generic and shown != wanted["description"]:
+        # A client made this name up; only a stream that nobody else claims may be taken for it.
+        if shown.startswith(OURS) or not _within(existing.get("subjects"), schema.base):
+            raise stream_conflict(schema.event_type)
+    check_storage(name, existing, wanted["storage"])
+    retention = existing.get("retention", "limits")
+    if retention != "limits":
+        raise SetupFailed(
+            f"Stream '{name}' uses retention policy '{retention}', which is not supported; "
+            "use 'limits'"
+        )
+
+
+def check_storage(name: str, existing: Config, storage_type: Json) -> None:
+    """Storage cannot be changed on an existing stream (domain.md 12, item 13)."""
+    if existing.get("storage", storage_type) != storage_type:
+        raise SetupFailed(
+            f"Stream '{name}' uses storage type '{existing['storage']}', "
+            f"configuration wants '{storage_type}'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a stream holds at one instant, as STREAM.INFO tells it."""
+
+    first: int
+    last: int
+    last_ns: int
+    """Storage time of the last notification ever stored."""
+    bounds: Bounds
+
+    @classmethod
+    def of(cls, info: Mapping[str, Json], last_ns: int) -> "Holdings":
+        """Read them from an answer."""
+        config, state = _object(info.get("config")), _object(info.get("state"))
+        last = _number(state.get("last_seq"))
+        first = _number(state.get("first_seq")) if _number(state.get("messages")) else last + 1
+        return cls(first, last, last_ns, Bounds(first, last, _lost(config, first)))
+
+
+def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
+    """The configuration with a note that removals up to ``through`` are deliberate.
+
+    ``lost`` is what retention had removed before: a wipe must not make that forgotten.
+    """
+    metadata = {**_object(existing.get("metadata"))}
+    metadata[WIPED_THROUGH] = str(through)
+    metadata[WIPED_LOST] = str(lost)
+    return {**existing, "metadata": metadata}
+
+
+def trims(config: Config) -> bool:
+    """Whether retention can remove anything by itself."""
+    if _number(config.get("max_age")) > 0:
+        return True
+    limited = _number(config.get("max_msgs")) > 0 or _number(config.get("max_bytes")) > 0
+    return limited and config.get("discard", "old") == "old"
+
+
+def _lost(config: Config, first: int) -> int:
+    """The highest sequence that retention removed.
+
+    Where both retention and keep-latest may remove, nothing tells their work apart: everything
+    below the first counts as lost, so that no reader skips a notification unknowingly.
+    """
+    if not trims(config):
+        return 0
+    metadata = _object(config.get("metadata"))
+    gone = first - 1
+    if gone <= _number(metadata.get(WIPED_THROUGH)):
+        return _number(metadata.get(WIPED_LOST))
+    return gone
+
+
+def _normal(key: str, value: Json) -> Json:
+    """Spellings of the same setting made equal: 0 and -1, absent and none."""
+    match key:
+        case "subjects":
+            return sorted(map(str, value)) if isinstance(value, list) else []
+        case "compression" | "discard":
+            return value or {"compression": "none", "discard": "old"}[key]
+        case "allow_direct":
+            return bool(value)
+        case "num_replicas":
+            return max(_number(value), 1)
+        case _:
+            return max(_number(value), 0)
+
+
+def _within(names: Json, base: str) -> bool:
+    """Whether all subjects of a stream are the base or below it."""
+    known = list(map(str, names)) if isinstance(names, list) else []
+    return bool(known) and all(n == base or n.startswith(f"{base}.") for n in known)
+
+
+def _first(policy: int | None, default: int | None) -> int | None:
+    return default if policy is None else policy
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Json) -> int:
+    """A whole number of the API, which writes metadata as text."""
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, str) and value.isdigit() else 0

@@ -1,0 +1,114 @@
+"""Storing a message: sent, acknowledged, and sent again when it is safe to (operations.md 3.5).
+
+Every message carries an id, so the server drops a second copy within the duplicate window. That
+is what makes sending again after a lost acknowledgement harmless.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from aviso_server.backends.jetstream.connection import (
+    Connection,
+    NoAnswer,
+    NoResponder,
+    Refused,
+    Unavailable,
+    answered,
+)
+from aviso_server.backends.jetstream.messages import Message, encode
+from aviso_server.backends.jetstream.options import JetStreamOptions
+from aviso_server.backends.jetstream.streams import Streams
+from aviso_server.core.errors import SetupFailed, StorageFailed
+from aviso_server.core.notification import Notification
+from aviso_server.core.schema import Schema
+
+NOT_SENT = "Failed to publish notification message to JetStream"
+NOT_ACKNOWLEDGED = "Failed to receive publish acknowledgment from JetStream"
+
+TRANSIENT = frozenset({10008, 10039, 10076, 10118, 10158})
+"""Refusals that pass: no leader, JetStream starting up, stream offline, or the same id is being
+stored at this moment. All others (limits, sizes) are final."""
+
+_HEADER_ROOM = 1024
+"""Allowance for what the server and the client add to our headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """JetStream's word that a message is stored."""
+
+    sequence: int
+    repeated: bool
+
+
+class Publisher:
+    """Stores messages; any number at a time."""
+
+    def __init__(
+        self, connection: Connection, streams: Streams, options: JetStreamOptions
+    ) -> None:
+        self._connection = connection
+        self._streams = streams
+        self._options = options
+
+    async def publish(self, schema: Schema, notification: Notification, key: str) -> Ack:
+        """Store a notification, or StorageFailed after a bounded time."""
+        message = encode(schema, notification, key)
+        self._check_size(message)
+        attempts = self._options.publish_retry_attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                return await self._attempt(schema, message, first=attempt == 1)
+            except SetupFailed as error:
+                raise StorageFailed(NOT_SENT, details=error.message) from error
+            except (Unavailable, Refused) as error:
+                outer = NOT_ACKNOWLEDGED if isinstance(error, NoAnswer | Refused) else NOT_SENT
+                final = isinstance(error, Refused) and error.code not in TRANSIENT
+                if final or attempt == attempts:
+                    raise StorageFailed(outer, details=str(error)) from error
+                await self._wait(attempt, error)
+        raise StorageFailed(NOT_SENT)
+
+    async def _attempt(self, schema: Schema, message: Message, *, first: bool) -> Ack:
+        await self._streams.ensure(schema)
+        try:
+            answer = await self._connection.request(
+                message.subject,
+                message.body,
+                headers=message.headers,
+                timeout_s=self._options.pace.ack_s,
+            )
+        except NoResponder:
+            # No stream takes the subject: somebody removed it, or it is without a leader.
+            self._streams.forget(schema)
+            raise
+        ack = answered(answer.data)
+        sequence = ack.get("seq")
+        if not isinstance(sequence, int):
+            raise Unavailable("the acknowledgement has no sequence")
+        # A repeat met while sending again is most likely our own first copy.
+        return Ack(sequence, first and ack.get("duplicate") is True)
+
+    async def _wait(self, attempt: int, error: Exception) -> None:
+        delay_s = self._options.publish_retry_base_delay_s * 2 ** (attempt - 1)
+        structlog.get_logger().warning(
+            "Publishing failed, trying again",
+            event_name="backend.jetstream.publish.retry.channel_closed",
+            attempt=attempt,
+            max_attempts=self._options.publish_retry_attempts,
+            backoff_ms=int(delay_s * 1000),
+            error=str(error),
+        )
+        await asyncio.sleep(delay_s)
+
+    def _check_size(self, message: Message) -> None:
+        """The server would answer an oversized message by cutting the connection for everyone."""
+        size = len(message.body) + sum(len(k) + len(v) + 4 for k, v in message.headers.items())
+        if size + _HEADER_ROOM > self._connection.max_payload:
+            raise StorageFailed(
+                NOT_SENT,
+                details=f"notification of {size} bytes exceeds the limit of the NATS server "
+                f"({self._connection.max_payload} bytes)",
+            )

@@ -1,0 +1,229 @@
+"""The streams in JetStream: made on first use, kept in line, looked at, emptied."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+import structlog
+
+from aviso_server.backends.jetstream import configuration
+from aviso_server.backends.jetstream.configuration import Config, Holdings
+from aviso_server.backends.jetstream.connection import Connection, Refused
+from aviso_server.backends.jetstream.messages import time_ns
+from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.json import Json
+from aviso_server.core.schema import Schema, stream_conflict
+
+STREAM_NOT_FOUND = 10059
+NAME_IN_USE = 10058
+MESSAGE_NOT_FOUND = frozenset({10037, 10043, 10057})
+"""No message found; sequence not found; sequence beyond the end (operations.md 7)."""
+
+
+class Streams:
+    """Every stream this process has used."""
+
+    def __init__(self, connection: Connection, defaults: StreamDefaults) -> None:
+        self._connection = connection
+        self._defaults = defaults
+        self._ensured: dict[str, tuple[int, str]] = {}
+        """By stream: the connection under which it was ensured, and for which event type."""
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def ensure(self, schema: Schema) -> None:
+        """Make the stream exist as configured: once per connection, not on every call."""
+        if self._is_ensured(schema):
+            return
+        async with self._locks[schema.stream]:
+            if self._is_ensured(schema):
+                return
+            generation = self._connection.generation
+            await self._ensure(schema)
+            self._ensured[schema.stream] = (generation, schema.event_type)
+
+    def forget(self, schema: Schema) -> None:
+        """Ensure again on next use: the stream was found missing."""
+        self._ensured.pop(schema.stream, None)
+
+    async def holdings(self, schema: Schema) -> Holdings:
+        """What the stream holds now; it is made if it does not exist yet."""
+        await self.ensure(schema)
+        try:
+            info = await self._info(schema)
+        except Refused as error:
+            if error.code != STREAM_NOT_FOUND:
+                raise
+            self.forget(schema)
+            await self.ensure(schema)
+            info = await self._info(schema)
+        return _holdings(info)
+
+    async def configurations(self) -> AsyncIterator[Config]:
+        """Every stream of the account."""
+        offset = 0
+        while True:
+            answer = await self._connection.call("STREAM.LIST", {"offset": offset})
+            page = answer.get("streams")
+            if not isinstance(page, list) or not page:
+                return
+            for item in page:
+                if isinstance(item, dict) and isinstance(config := item.get("config"), dict):
+                    yield config
+            offset += len(page)
+            total = answer.get("total")
+            if not isinstance(total, int) or offset >= total:
+                return
+
+    async def wipe(self, schema: Schema) -> int:
+        """Remove everything stored so far; how many there were, 0 without a stream."""
+        try:
+            info = await self._info(schema)
+            held = _holdings(info)
+            await self._account(info, through=held.last, lost=held.bounds.lost)
+            answer = await self._connection.call(
+                f"STREAM.PURGE.{schema.stream}",
+                # Exactly what was accounted for: what comes in meanwhile is not touched.
+                {"seq": held.last + 1},
+            )
+        except Refused as error:
+            if error.code == STREAM_NOT_FOUND:
+                return 0
+            raise
+        purged = answer.get("purged")
+        return purged if isinstance(purged, int) else 0
+
+    async def delete(self, schema: Schema, sequence: int) -> bool:
+        """Remove one message; False when it is not there."""
+        try:
+            info = await self._info(schema)
+            held = _holdings(info)
+            if sequence == held.first and configuration.trims(_config(info)):
+                following = await self.next_stored(schema, sequence + 1)
+                through = (held.last if following is None else following - 1) or sequence
+                await self._account(info, through=through, lost=held.bounds.lost)
+            await self._connection.call(
+                f"STREAM.MSG.DELETE.{schema.stream}", {"seq": sequence, "no_erase": True}
+            )
+        except Refused as error:
+            if error.code in MESSAGE_NOT_FOUND or error.code == STREAM_NOT_FOUND:
+                return False
+            raise
+        return True
+
+    async def next_stored(self, schema: Schema, sequence: int) -> int | None:
+        """The lowest sequence stored at or above one, as the stream's leader knows it."""
+        try:
+            answer = await self._connection.call(
+                f"STREAM.MSG.GET.{schema.stream}", {"seq": sequence, "next_by_subj": ">"}
+            )
+        except Refused as error:
+            if error.code in MESSAGE_NOT_FOUND:
+                return None
+            raise
+        message = answer.get("message")
+        found = message.get("seq") if isinstance(message, dict) else None
+        return found if isinstance(found, int) else None
+
+    def _is_ensured(self, schema: Schema) -> bool:
+        generation, owner = self._ensured.get(schema.stream, (-1, schema.event_type))
+        if generation != self._connection.generation:
+            return False
+        if owner != schema.event_type:
+            raise stream_conflict(schema.event_type)
+        return True
+
+    async def _ensure(self, schema: Schema) -> None:
+        wanted = configuration.desired(schema, self._defaults)
+        journal = structlog.get_logger().bind(stream_name=schema.stream)
+        try:
+            existing = _config(await self._info(schema))
+        except Refused as error:
+            if error.code != STREAM_NOT_FOUND:
+                journal.warning(
+                    "Stream lookup failed, trying to create it",
+                    event_name="backend.jetstream.stream.lookup.failed_fallback_create",
+                    error=str(error),
+                )
+            if await self._create(schema, wanted):
+                return
+            existing = _config(await self._info(schema))
+        configuration.check_usable(schema, existing, wanted)
+        await self._reconcile(schema, existing, wanted)
+
+    async def _create(self, schema: Schema, wanted: Config) -> bool:
+        """Create a stream; False when a peer was quicker with other settings."""
+        journal = structlog.get_logger().bind(stream_name=schema.stream)
+        journal.info(
+            "Creating stream",
+            event_name="backend.jetstream.stream.create.started",
+            **{name: wanted.get(key) for name, key in configuration.COMPARED.items()},
+        )
+        try:
+            await self._connection.call(f"STREAM.CREATE.{schema.stream}", dict(wanted))
+        except Refused as error:
+            if error.code == NAME_IN_USE:
+                journal.info(
+                    "Stream created by a peer",
+                    event_name="backend.jetstream.stream.create.race_won_by_peer",
+                )
+                return False
+            journal.warning(
+                "Stream creation failed",
+                event_name="backend.jetstream.stream.create.failed",
+                error=str(error),
+            )
+            raise
+        journal.info("Stream created", event_name="backend.jetstream.stream.create.succeeded")
+        return True
+
+    async def _reconcile(self, schema: Schema, existing: Config, wanted: Config) -> None:
+        journal = structlog.get_logger().bind(stream_name=schema.stream)
+        fields = configuration.drift(existing, wanted)
+        if not fields:
+            journal.debug(
+                "Stream is as configured", event_name="backend.jetstream.stream.reconcile.noop"
+            )
+            return
+        journal = journal.bind(changed_fields=fields)
+        journal.info(
+            "Stream differs from its configuration",
+            event_name="backend.jetstream.stream.reconcile.started",
+        )
+        try:
+            await self._connection.call(
+                f"STREAM.UPDATE.{schema.stream}", configuration.updated(existing, wanted, fields)
+            )
+        except Refused as error:
+            # The stream as it is still takes notifications: refusing them would be worse.
+            journal.warning(
+                "Stream could not be updated",
+                event_name="backend.jetstream.stream.reconcile.failed",
+                error=str(error),
+            )
+            return
+        journal.info("Stream updated", event_name="backend.jetstream.stream.reconcile.succeeded")
+
+    async def _account(self, info: dict[str, Json], *, through: int, lost: int) -> None:
+        """Note in the stream itself that what is removed next is not lost; seen cluster-wide."""
+        existing = _config(info)
+        if configuration.trims(existing):
+            await self._connection.call(
+                f"STREAM.UPDATE.{existing['name']}",
+                configuration.accounted(existing, through=through, lost=lost),
+            )
+
+    async def _info(self, schema: Schema) -> dict[str, Json]:
+        return await self._connection.call(f"STREAM.INFO.{schema.stream}")
+
+
+def _config(info: dict[str, Json]) -> dict[str, Json]:
+    config = info.get("config")
+    return config if isinstance(config, dict) else {}
+
+
+def _holdings(info: dict[str, Json]) -> Holdings:
+    state = info.get("state")
+    at = state.get("last_ts") if isinstance(state, dict) else None
+    # Go's zero time, year 1, stands for a stream that never had anything.
+    never = not isinstance(at, str) or at.startswith("0001-")
+    return Holdings.of(info, 0 if never else time_ns(str(at)))

@@ -1,0 +1,192 @@
+"""Identifiers: presence rules and the order of errors (domain.md 4 and 5, D12, D20)."""
+
+import pytest
+from support.config import settings
+
+from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
+from aviso_server.core.identifier import announced, check_spatial, refuse_point, requested
+from aviso_server.core.json import Json
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Catalogue
+
+SCHEMAS = settings().catalogue.schemas
+EXTREME, POLYGON, CLOUD, DISS = (
+    SCHEMAS[name] for name in ("extreme", "test_polygon", "observations", "diss2")
+)
+GENERIC = Catalogue(strict=False).find("made_up")
+RING: Json = [[0, 0], [0, 1], [1, 1], [0, 0]]
+GOOD: dict[str, Json] = {"region": "North", "run_time": "12:00", "severity": 4, "anomaly": 42.5}
+
+
+def refusal(schema: str, identifier: dict[str, Json], operation: Operation) -> str:
+    """The message a request is refused with."""
+    found = GENERIC if schema == "made_up" else SCHEMAS[schema]
+    with pytest.raises(InvalidRequest) as caught:
+        _ = (
+            announced(found, identifier)
+            if operation is Operation.NOTIFY
+            else requested(found, identifier, operation)
+        )
+    return caught.value.message
+
+
+def test_announced_values_are_canonical_and_sorted() -> None:
+    """The worked example: canonical text, in name order."""
+    assert list(announced(EXTREME, GOOD).values.items()) == [
+        ("anomaly", "42.5"),
+        ("region", "north"),
+        ("run_time", "1200"),
+        ("severity", "4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "identifier", "message"),
+    [
+        ("extreme", {**GOOD, "zz": 1, "aa": 1}, "Unknown field 'aa' provided for notify operation"),
+        ("extreme", {"zz": 1}, "Unknown field 'zz' provided for notify operation"),
+        ("extreme", {}, "Required field 'region' missing for notify operation"),
+        (
+            "extreme",
+            {"region": "x"},
+            ("Field 'region' has invalid value 'x'. Allowed: [north, south, east, west]"),
+        ),
+        ("extreme", {**GOOD, "region": None}, "Field 'region' cannot be null"),
+        (
+            "extreme",
+            {**GOOD, "region": ["n"]},
+            "Field 'region' must be a scalar value or constraint object, got array",
+        ),
+        (
+            "extreme",
+            {**GOOD, "severity": {"eq": 4}},
+            "Field 'severity' constraint object is not supported for notify operation",
+        ),
+        ("extreme", {**GOOD, "anomaly": "*"}, "Field 'anomaly' must be a valid number, got: '*'"),
+        (
+            "test_polygon",
+            {"date": "20250706", "time": "12", "polygon": None},
+            "Field 'polygon' cannot be null",
+        ),
+        (
+            "test_polygon",
+            {"date": "20250706", "time": "12", "polygon": {"eq": 1}},
+            "Field 'polygon' constraint object is not supported for notify operation",
+        ),
+        (
+            "test_polygon",
+            {"date": "20250706", "time": "12", "polygon": 5},
+            (
+                "field 'polygon' must be a valid polygon: "
+                "polygon must be an array of [lat,lon] points or a compatible string"
+            ),
+        ),
+        (
+            "made_up",
+            {"b": "", "a": {}},
+            "Field 'a' constraint object is not supported for notify operation",
+        ),
+        ("made_up", {"b": ""}, "Field 'b' cannot be empty"),
+    ],
+)
+def test_notify_refusals(schema: str, identifier: dict[str, Json], message: str) -> None:
+    """Unknown names first, then the declared fields in schema order."""
+    assert refusal(schema, identifier, Operation.NOTIFY) == message
+
+
+@pytest.mark.parametrize("operation", [Operation.WATCH, Operation.REPLAY])
+@pytest.mark.parametrize(
+    ("schema", "identifier", "message"),
+    [
+        ("extreme", {"severtiy": 4}, "Unknown field 'severtiy' provided for {op} operation"),
+        ("extreme", {"point": "1,1"}, "Unknown field 'point' provided for {op} operation"),
+        (
+            "extreme",
+            {"run_time": {"eq": "1200"}},
+            "Field 'run_time' does not support constraint filters; expected scalar value",
+        ),
+        ("test_polygon", {}, "Required field 'polygon' missing for {op} operation"),
+        ("test_polygon", {"polygon": None}, "Field 'polygon' cannot be null"),
+        (
+            "test_polygon",
+            {"polygon": {"eq": RING}},
+            "Field 'polygon' does not support constraint filters; expected scalar value",
+        ),
+        ("observations", {}, "Required field 'point_cloud' missing for {op} operation"),
+        (
+            "observations",
+            {"point_cloud": RING},
+            (
+                "identifier.point_cloud is only supported for notify operation; "
+                "use identifier.polygon for watch and replay"
+            ),
+        ),
+        (
+            "observations",
+            {"point": "1,1"},
+            "identifier.point is not supported for point-cloud schemas",
+        ),
+        ("diss2", {}, "Required field 'destination' missing for {op} operation"),
+        ("made_up", {"point": "1,1"}, "Field 'point' is not supported without schema"),
+        (
+            "made_up",
+            {"a": {"eq": 1}},
+            "Field 'a' constraint object is not supported without schema",
+        ),
+        ("made_up", {"a": ""}, "Field 'a' cannot be empty"),
+    ],
+)
+def test_filter_refusals(
+    schema: str, identifier: dict[str, Json], message: str, operation: Operation
+) -> None:
+    """The presence rules of watch and replay."""
+    assert refusal(schema, identifier, operation) == message.format(op=operation.value)
+
+
+def test_spatial_filters() -> None:
+    """polygon intersects, point contains; on clouds a polygon asks for any point in it."""
+    area = requested(POLYGON, {"polygon": RING}, Operation.WATCH).spatial
+    point = requested(POLYGON, {"point": [0.5, 0.6]}, Operation.WATCH).spatial
+    cloud = requested(CLOUD, {"polygon": RING}, Operation.WATCH).spatial
+    assert isinstance(area, Intersects)
+    assert isinstance(point, Contains)
+    assert isinstance(cloud, Intersects)
+
+
+def test_spatial_values_are_geometry_not_text() -> None:
+    """D14: spatial fields are kept beside the other values."""
+    with_area = announced(POLYGON, {"date": "20250706", "time": "12", "polygon": RING})
+    with_cloud = announced(CLOUD, {"date": "20250706", "point_cloud": RING})
+    assert isinstance(with_area.geometry, Area)
+    assert isinstance(with_cloud.geometry, Cloud)
+    assert "polygon" not in with_area.values
+    assert "point_cloud" not in with_cloud.values
+
+
+def test_a_constraint_satisfies_a_required_field() -> None:
+    """domain.md 3: ``required`` asks for the field, not for a scalar."""
+    schema = settings(
+        schemas={
+            "x": {
+                "topic": {"base": "x", "key_order": ["n"]},
+                "identifier": {"n": {"type": "IntHandler", "required": True}},
+            }
+        }
+    ).catalogue.schemas["x"]
+    assert requested(schema, {"n": {"gte": 3}}, Operation.WATCH).constraints
+
+
+def test_endpoint_level_spatial_checks() -> None:
+    """http.md 6.2: point on notify, polygon with point, and a bad point."""
+    with pytest.raises(InvalidRequest, match="only supported for watch/replay endpoints"):
+        refuse_point({"point": None})
+    with pytest.raises(InvalidRequest, match="Cannot specify both identifier"):
+        check_spatial({"point": None, "polygon": None})
+    with pytest.raises(InvalidRequest, match="Field 'point' cannot be null"):
+        check_spatial({"point": None})
+    with pytest.raises(InvalidRequest, match="constraint object is not allowed"):
+        check_spatial({"point": {}})
+    with pytest.raises(InvalidRequest, match="must be a valid 'lat,lon' coordinate pair"):
+        check_spatial({"point": "91,0"})
+    check_spatial({"polygon": None})
