@@ -49,6 +49,8 @@ class Running:
     host: str
     port: int
     stop: Stop
+    kept: str
+    """Where history is kept, in words."""
 
     @property
     def url(self) -> str:
@@ -139,7 +141,8 @@ async def serving(settings: Settings, *, grace_s: float = GRACE_S) -> AsyncItera
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(stop.request)
-        yield Running(settings.application.host, listener.getsockname()[1], stop)
+        port = listener.getsockname()[1]
+        yield Running(settings.application.host, port, stop, _kept(settings))
 
 
 def _backend(settings: Settings) -> Backend:
@@ -165,6 +168,12 @@ def _backend(settings: Settings) -> Backend:
         ),
         now_ns=time.time_ns,
     )
+
+
+def _kept(settings: Settings) -> str:
+    if settings.notification_backend.kind == MemoryBackend.kind:
+        return "in memory, until the server stops"
+    return "in JetStream"
 
 
 def _recovery(settings: Settings) -> Recovery:

@@ -118,7 +118,7 @@ class Case(NamedTuple):
         b'{"a":' + b"9" * 400 + b"}",
         b'{"a":' + b"[" * 128 + b"]" * 128 + b"}",
         b"[" * 100_000,
-        b'{"a":' * 100_000,
+        b'{"a":' * 50_000,
         b'{"a":01}',
         b"{'a':1}",
         b'{"a":1,}',
@@ -403,7 +403,7 @@ async def test_payload_goes_before_topic_length() -> None:
         (request_for(identifier={"region": "n"}), KEY),
     ],
 )
-@pytest.mark.parametrize("key", ["", "a b", "é", "k" * 256, "\t", "a\x7f"])
+@pytest.mark.parametrize("key", ["", "a b", "é", "k" * 256, "\t"])
 async def test_the_key_is_checked_before_the_identifier(
     wire: Wire, key: str, body: object, message: str
 ) -> None:
@@ -411,8 +411,6 @@ async def test_the_key_is_checked_before_the_identifier(
     answer = await post(wire, NOTIFY, body, (("Idempotency-Key", key),))
     if message.startswith("unknown"):
         assert answer.data["code"] == "UNKNOWN_EVENT_TYPE"
-    elif key == "a\x7f" and answer.status == 400 and not answer.body:
-        pytest.skip("control characters do not get past the head")
     else:
         assert_refused(answer, NOTIFY, INVALID[NOTIFY], message)
 

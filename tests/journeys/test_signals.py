@@ -16,13 +16,14 @@ import pytest
 import yaml
 from support.config import document, settings
 from support.process import ServerProcess, server_process
-from support.sse import opened, sequences
+from support.sse import Stream, opened, sequences
 
 from aviso_server.core.json import Json
 from aviso_server.server import FAREWELL_S, GRACE_S, serving
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 STREAMS = pytest.mark.parametrize("endpoint", ["watch", "replay"])
+BODY = b'{"event_type":"ev","identifier":{"region":"n"}}'
 ALLOWED_S = 30
 """How long a shutdown may take, whatever clients do."""
 
@@ -142,23 +143,51 @@ async def test_stalled_reader_stays() -> None:
     assert GRACE_S + 2 * FAREWELL_S < ALLOWED_S
 
 
+@asynccontextmanager
+async def unfinished(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A notify whose body (``BODY``) the server waits for."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    head = f"POST /api/v1/notification HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n"
+    # The server says 100 only when it waits for the body: the request has begun.
+    writer.write(head.encode() + b"Expect: 100-continue\r\n\r\n")
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    yield reader, writer
+    writer.close()
+
+
 async def test_request_in_progress(tmp_path: Path) -> None:
     """A notify whose body is still on its way is answered before the server ends."""
-    body = b'{"event_type":"ev","identifier":{"region":"n"}}'
     with server_process(document(), tmp_path) as server:
-        address = urlsplit(server.url)
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        head = f"POST /api/v1/notification HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-        # The server says 100 only when it waits for the body: the request has begun.
-        writer.write(head.encode() + b"Expect: 100-continue\r\n\r\n")
-        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        server.signal(signal.SIGTERM)
-        await asyncio.to_thread(server.printed, "startup.shutdown.received")
-        writer.write(body)
-        answer = await asyncio.wait_for(reader.read(), 20)
-        writer.close()
+        async with unfinished(server.url) as (reader, writer):
+            server.signal(signal.SIGTERM)
+            await asyncio.to_thread(server.printed, "startup.shutdown.received")
+            writer.write(BODY)
+            answer = await asyncio.wait_for(reader.read(), 20)
         assert answer.startswith(b"HTTP/1.1 200 OK")
         assert b'"status":"success"' in answer
+        assert server.wait(ALLOWED_S) == 0
+
+
+async def test_shutdown_has_begun(tmp_path: Path) -> None:
+    """While a shutdown waits: not ready, new streams are told at once, new clients are refused."""
+    watch = {"event_type": "ev", "identifier": {}}
+    with server_process(document(), tmp_path) as server:
+        async with unfinished(server.url) as (_, writer), aiohttp.ClientSession() as session:
+            async with session.get(f"{server.url}/ready") as response:
+                assert response.status == 200
+            server.signal(signal.SIGTERM)
+            await asyncio.to_thread(server.printed, "startup.shutdown.received")
+            # The session still has its connection.
+            async with session.get(f"{server.url}/ready") as response:
+                assert response.status == 503
+                assert await response.text() == '{"status":"not_ready","backend_connected":true}'
+            async with session.post(f"{server.url}/api/v1/watch", json=watch) as response:
+                kinds = [event.kind for event in await Stream(response).rest()]
+                assert kinds == ["connection_established", "server_shutdown"]
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await publish(server.url, 1)
+            writer.write(BODY)
         assert server.wait(ALLOWED_S) == 0
 
 

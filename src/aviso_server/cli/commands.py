@@ -13,6 +13,7 @@ from rich.console import Console
 from aviso_server import __version__, settings
 from aviso_server.cli import help as texts
 from aviso_server.cli import tables
+from aviso_server.cli.banner import banner
 from aviso_server.core.json import Json
 from aviso_server.settings import Settings, SettingsError
 
@@ -74,9 +75,14 @@ def serve(
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     loaded = _load(config, overrides={"application": given})
     # Imported here so that check and schema need no event loop, broker client or web framework.
-    from aviso_server.server import run  # noqa: PLC0415
+    from aviso_server.server import Running, run  # noqa: PLC0415
 
-    raise typer.Exit(run(loaded))
+    def started(running: Running) -> None:
+        # On stderr: stdout belongs to the log.
+        text = banner(running.url, loaded.catalogue, kept=running.kept)
+        typer.echo(text, err=True)
+
+    raise typer.Exit(run(loaded, started=started))
 
 
 @app.command(epilog=texts.CHECK_EPILOG)

@@ -6,11 +6,12 @@ Every record carries ``event_name``, a stable name for machines, and a body for 
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 import msgspec
 import structlog
+from structlog.typing import EventDict, Processor
 
 from aviso_server import __version__
 from aviso_server.core.moment import seconds
@@ -33,8 +34,6 @@ _RENAMED = {
 }
 _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
-_Record = MutableMapping[str, object]
-
 
 def configure(
     level: str,
@@ -50,9 +49,7 @@ def configure(
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            structlog.dev.ConsoleRenderer(colors=out.isatty())
-            if console
-            else Json(environ, now_ns),
+            *(_console(out) if console else [JsonLine(environ, now_ns)]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS.get(word, logging.INFO)),
         logger_factory=structlog.PrintLoggerFactory(out),
@@ -60,7 +57,7 @@ def configure(
     )
 
 
-class Json:
+class JsonLine:
     """Renders a record as one line of the contract's JSON."""
 
     def __init__(self, environ: Mapping[str, str], now_ns: Callable[[], int]) -> None:
@@ -71,7 +68,7 @@ class Json:
         if pod := environ.get("K8S_POD_NAME") or environ.get("HOSTNAME"):
             self._resource["k8s.pod.name"] = pod
 
-    def __call__(self, _logger: object, _method: str, record: _Record) -> str:
+    def __call__(self, _logger: object, _method: str, record: EventDict) -> str:
         """The line, without its newline."""
         body = record.pop("event", "")
         number, text = _SEVERITY.get(str(record.pop("level", "")), _ERROR)
@@ -89,3 +86,22 @@ class Json:
             "timestamp": seconds(self._now_ns()),
         }
         return _ENCODER.encode(line).decode()
+
+
+def _console(out: TextIO) -> list[Processor]:
+    return [
+        _for_people,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.dev.ConsoleRenderer(colors=out.isatty(), pad_event_to=0),
+    ]
+
+
+def _for_people(_logger: object, _method: str, record: EventDict) -> EventDict:
+    """The whole configuration on one line helps nobody at a terminal; ``check`` prints it."""
+    if record.get("event_name") == "startup.configuration.dumped":
+        raise structlog.DropEvent
+    return {
+        name: redact(value, name)
+        for name, value in record.items()
+        if name != "event_name" and value is not None
+    }

@@ -234,18 +234,22 @@ class JetStreamBackend:
         moment = max(ns, 0)
         found = await self._reader.first_since(schema.stream, min(moment, MAX_NS))
         if found is None:
-            found = await self._reader.resolve(schema.stream, min(moment, MAX_NS))
-        following = await self._streams.next_stored(schema, found)
-        return held.last + 1 if following is None else following
+            # The leader knows better than a replica that lags; its answer may be a hole.
+            begin = await self._reader.resolve(schema.stream, min(moment, MAX_NS))
+            found = await self._streams.next_stored(schema, begin)
+        return held.last + 1 if found is None else found
 
     async def _last_below(self, schema: Schema, above: int, first: int) -> int:
         """The highest stored sequence below one; looked for in ever larger steps downwards."""
         step = 1
         while above > first:
-            begin = max(first, above - step)
-            entries, _ = await self._read(schema, begin, above - 1, limit=step)
-            if entries:
-                return entries[-1].sequence
+            begin = position = max(first, above - step)
+            highest = 0
+            while position < above:
+                entries, position = await self._read(schema, position, above - 1, limit=step)
+                highest = entries[-1].sequence if entries else highest
+            if highest:
+                return highest
             above, step = begin, min(step * 4, 256)
         return first - 1
 

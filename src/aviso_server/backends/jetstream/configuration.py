@@ -102,10 +102,10 @@ def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str
 def check_usable(schema: Schema, existing: Config, wanted: Config) -> None:
     """Refuse a stream that belongs to something else or that we must not change."""
     name, shown = schema.stream, str(existing.get("description") or "")
-    if schema.generic and shown != wanted["description"]:
-        # A client made this name up; only a stream that nobody else claims may be taken for it.
-        if shown.startswith(OURS) or not _within(existing.get("subjects"), schema.base):
-            raise stream_conflict(schema.event_type)
+    # A client made a generic name up; only a stream that nobody else claims may be taken for it.
+    claimed = shown.startswith(OURS) or not _within(existing.get("subjects"), schema.base)
+    if schema.generic and shown != wanted["description"] and claimed:
+        raise stream_conflict(schema.event_type)
     check_storage(name, existing, wanted["storage"])
     retention = existing.get("retention", "limits")
     if retention != "limits":
@@ -181,7 +181,7 @@ def _normal(key: str, value: Json) -> Json:
     """Spellings of the same setting made equal: 0 and -1, absent and none."""
     match key:
         case "subjects":
-            return sorted(map(str, value)) if isinstance(value, list) else []
+            return [*sorted(map(str, value))] if isinstance(value, list) else []
         case "compression" | "discard":
             return value or {"compression": "none", "discard": "old"}[key]
         case "allow_direct":

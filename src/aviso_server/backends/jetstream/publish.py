@@ -46,9 +46,7 @@ class Ack:
 class Publisher:
     """Stores messages; any number at a time."""
 
-    def __init__(
-        self, connection: Connection, streams: Streams, options: JetStreamOptions
-    ) -> None:
+    def __init__(self, connection: Connection, streams: Streams, options: JetStreamOptions) -> None:
         self._connection = connection
         self._streams = streams
         self._options = options

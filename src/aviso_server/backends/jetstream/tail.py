@@ -18,6 +18,7 @@ what came before was taken.
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import structlog
@@ -65,13 +66,9 @@ class Tail:
                 consumer_name=consumer.name,
             )
             try:
-                while True:
-                    arrivals = await self._next(consumer)
-                    if found := await self._taken(arrivals):
+                async with aclosing(self._until_broken(consumer)) as batches:
+                    async for found in batches:
                         yield found
-                    await consumer.ask_for_more(arrivals)
-                    if arrivals.broken is not None:
-                        raise _Broken(arrivals.broken)
             except (_Broken, Unavailable) as why:
                 journal.warning(
                     "Consumer is being rebuilt",
@@ -81,6 +78,15 @@ class Tail:
                 )
             finally:
                 await consumer.end()
+
+    async def _until_broken(self, consumer: "Consumer") -> AsyncGenerator[Sequence[Entry], None]:
+        while True:
+            arrivals = await self._next(consumer)
+            if found := await self._taken(arrivals):
+                yield found
+            await consumer.ask_for_more(arrivals)
+            if arrivals.broken is not None:
+                raise _Broken(arrivals.broken)
 
     async def _consumer(self) -> "Consumer":
         """A consumer from the position on; waits for a lost connection, then LiveFailed."""
@@ -106,19 +112,15 @@ class Tail:
     async def _try_consumer(self) -> "Consumer":
         await self._connection.until_connected(self._pace.outage_s)
         held = await self._streams.holdings(self._schema)
+        if held.last < self._position:
+            raise HistoryLost(
+                "The stream was replaced",
+                details=f"its last sequence is {held.last}, {self._position} was delivered",
+            )
+        await self._check_kept(self._position)
         consumer = await Consumer.create(
             self._connection, self._schema.stream, self._position + 1, self._pace
         )
-        try:
-            if held.last < self._position:
-                raise HistoryLost(
-                    "The stream was replaced",
-                    details=f"its last sequence is {held.last}, {self._position} was delivered",
-                )
-            await self._check_kept(self._position)
-        except BaseException:
-            await consumer.end()
-            raise
         if not consumer.pending:
             self._looked = max(self._looked, held.last)
         return consumer
@@ -254,7 +256,9 @@ class Consumer:
             await self._inbox.end()
         if self._connection.connected and self._connection.generation == self._generation:
             with contextlib.suppress(Unavailable):
-                await self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{self.name}")
+                await self._connection.publish(
+                    f"$JS.API.CONSUMER.DELETE.{self._stream}.{self.name}"
+                )
 
     async def _arrived(self, message: Msg) -> None:
         self._heard = True

@@ -1,0 +1,41 @@
+"""``GET /health`` and ``GET /ready`` (http.md 12, D24)."""
+
+from support.config import settings
+from support.edge import Failing, Parts, edge
+from support.raw import Wire, wired
+
+
+async def test_health_and_readiness_byte_for_byte(wire: Wire) -> None:
+    """In memory there is nothing to wait for."""
+    answer = await wire.ask("GET", "/health")
+    assert (answer.status, answer.body) == (200, b'{"status":"ok"}')
+    answer = await wire.ask("GET", "/ready")
+    assert (answer.status, answer.body) == (200, b'{"status":"ready","backend_connected":true}')
+    assert answer.header("content-type") == "application/json"
+    assert (await wire.ask("HEAD", "/ready")).status == 200
+
+
+class _Away(Failing):
+    """A backend whose connection is down."""
+
+    connected = False
+
+
+async def test_readiness_follows_the_backend() -> None:
+    """A backend that is away takes the server out of traffic and nothing more."""
+    parts = Parts(_Away({}))
+    async with edge(settings(), parts) as client, wired(client.running) as wire:
+        answer = await wire.ask("GET", "/ready")
+        assert answer.status == 503
+        assert answer.body == b'{"status":"not_ready","backend_connected":false}'
+        assert (await wire.ask("GET", "/health")).status == 200
+
+
+async def test_shutdown_turns_readiness_off() -> None:
+    """The backend is still there; the server is about to go."""
+    async with edge(settings()) as client, wired(client.running) as wire:
+        client.running.stop.request()
+        answer = await wire.ask("GET", "/ready")
+        assert answer.status == 503
+        assert answer.body == b'{"status":"not_ready","backend_connected":true}'
+        assert (await wire.ask("GET", "/health")).status == 200

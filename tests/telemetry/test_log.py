@@ -1,0 +1,105 @@
+"""Logs: the contract's JSON line, levels, renamed fields, redaction (operations.md 9)."""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+from support.relay import NOW_NS
+
+from aviso_server import __version__
+from aviso_server.telemetry import log
+from aviso_server.telemetry.redaction import REDACTED, redact, redact_text
+
+
+@pytest.fixture
+def _restored() -> Iterator[None]:
+    """Put the suite's quiet logger back."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+def logged(level: str = "info", **environ: str) -> io.StringIO:
+    """Configure JSON logging into a buffer."""
+    out = io.StringIO()
+    log.configure(level, environ=environ, now_ns=lambda: NOW_NS, stream=out)
+    return out
+
+
+@pytest.mark.usefixtures("_restored")
+def test_the_shape_of_a_line() -> None:
+    """One object a line, keys sorted at every level, fields renamed, unset ones left out."""
+    out = logged(K8S_NAMESPACE_NAME="aviso", K8S_POD_NAME="aviso-0")
+    structlog.get_logger().warning(
+        "Refused", event_name="api.request.parse.failed", error_type="X", error_message="m", z=None
+    )
+    assert out.getvalue() == (
+        '{"attributes":{"error.type":"X","event.name":"api.request.parse.failed",'
+        '"exception.message":"m"},"body":"Refused","resource":{"k8s.namespace.name":"aviso",'
+        '"k8s.pod.name":"aviso-0","service.name":"aviso-server",'
+        f'"service.version":"{__version__}"}},"severityNumber":13,"severityText":"WARN",'
+        '"timestamp":"2026-03-04T10:00:00Z"}\n'
+    )
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize(
+    ("configured", "environ", "shown"),
+    [
+        ("info", {}, ["INFO", "WARN", "ERROR"]),
+        ("WARN", {}, ["WARN", "ERROR"]),
+        ("nonsense", {}, ["INFO", "WARN", "ERROR"]),
+        ("error", {"RUST_LOG": "debug"}, ["DEBUG", "INFO", "WARN", "ERROR"]),
+        ("error", {"RUST_LOG": "  "}, ["ERROR"]),
+    ],
+)
+def test_levels(configured: str, environ: dict[str, str], shown: list[str]) -> None:
+    """RUST_LOG beats the settings when it says something; an unknown level is info."""
+    out = logged(configured, **environ)
+    journal = structlog.get_logger()
+    for method in (journal.debug, journal.info, journal.warning, journal.error):
+        method("x")
+    assert [json.loads(line)["severityText"] for line in out.getvalue().splitlines()] == shown
+
+
+@pytest.mark.usefixtures("_restored")
+def test_console_lines_are_for_people() -> None:
+    """No JSON, no event names, no configuration dump, no secrets."""
+    out = io.StringIO()
+    log.configure("info", environ={}, now_ns=lambda: NOW_NS, console=True, stream=out)
+    structlog.get_logger().info("Dump", event_name="startup.configuration.dumped", config={})
+    structlog.get_logger().info("Hello", event_name="x.y", password="p", url="nats://u:p@h")
+    text = out.getvalue()
+    assert "Hello" in text
+    assert "Dump" not in text
+    assert "x.y" not in text
+    assert "u:p" not in text
+
+
+secrets = st.text("abcdefghijkXYZ0123456789._~+-", min_size=6, max_size=20).map(lambda s: f"Q{s}Q")
+
+
+@given(secrets, st.sampled_from(["password", "jwt_secret", "api_key", "Authorization", "token"]))
+def test_sensitive_keys_never_show_their_value(secret: str, key: str) -> None:
+    """At any depth."""
+    nested: dict[str, Any] = {"a": [{"b": {key: secret}}], key: {"x": secret}}
+    assert secret not in json.dumps(redact(nested))
+
+
+@given(secrets, secrets)
+def test_free_text_is_cleaned(user: str, secret: str) -> None:
+    """URL user info, assigned secrets and credentials after their scheme."""
+    for text in (
+        f"cannot reach nats://{user}:{secret}@host:4222/x",
+        f"password={secret} rest",
+        f"token: {secret}",
+        f"Authorization: Bearer {secret}",
+        f"basic {secret}",
+    ):
+        assert secret not in redact_text(text)
+        assert REDACTED in redact_text(text)
