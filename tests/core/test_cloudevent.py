@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from support.draws import notifications
 
 from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 
-RING = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
+RING: Json = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
 FLAT = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
 TIME_NS = 1_772_618_400_123_456_789
 

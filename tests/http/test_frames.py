@@ -1,17 +1,17 @@
 """Every frame of http.md 9.2 through the sockets, byte for byte, with a frozen clock."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 import pytest
 from support.config import settings
 from support.edge import NOON_NS, Edge, Failing, Parts, edge
 from support.raw import request, wired
 
-from aviso_server.backends.backend import Batch, Bounds
+from aviso_server.backends.backend import Batch
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import HistoryFailed, LiveFailed
-from aviso_server.core.notification import Entry, Unreadable
+from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.relay.query import StreamRules
 
 AREA = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
@@ -177,24 +177,33 @@ async def test_a_live_watch_until_shutdown() -> None:
         )
 
 
-async def test_a_watch_with_a_start_until_its_time_is_up() -> None:
-    """History, the boundary, live, then the maximum duration (D4)."""
-    rules = StreamRules(max_duration_s=0.5)
-    async with edge(settings(), Parts(now_ns=frozen, rules=rules)) as client:
+async def test_a_watch_with_a_start() -> None:
+    """History, the boundary, then live (D4)."""
+    async with edge(settings(), Parts(now_ns=frozen)) as client:
         await publish(client, 1)
         async with client.watch("test_polygon", FILTER, from_id="1") as stream:
             request_id = stream.response.headers["X-Request-ID"]
             seen = await stream.until("replay_completed")
             await publish(client, 1)
-            seen += await stream.rest()
+            seen += await stream.until("live-notification")
         assert b"".join(event.raw for event in seen).decode() == (
             started(request_id)
             + HEARTBEAT
             + notification("replay", 1)
             + COMPLETED
             + notification("live-notification", 2)
-            + closing(request_id, "max_duration_reached")
         )
+
+
+@pytest.mark.parametrize("start", [{}, {"from_id": "1"}])
+async def test_a_watch_ends_when_its_time_is_up(start: dict[str, str]) -> None:
+    """The closing frame says so, and nothing follows it."""
+    rules = StreamRules(max_duration_s=0.05)
+    async with edge(settings(), Parts(now_ns=frozen, rules=rules)) as client:
+        async with client.watch("test_polygon", FILTER, **start) as stream:
+            request_id = stream.response.headers["X-Request-ID"]
+            seen = await stream.rest()
+        assert seen[-1].raw.decode() == closing(request_id, "max_duration_reached")
 
 
 async def test_the_announced_end_is_the_rule() -> None:
@@ -266,24 +275,28 @@ async def test_a_live_failure() -> None:
         )
 
 
-BAD = Unreadable(17, NOON_NS, "polygon.20250706.1200", "Failed to decode stored topic")
-
-
 class _Damaged(MemoryBackend):
-    """Holds one message that cannot be read back, as a store written by others may."""
+    """Cannot read back what it stores, as happens with a store that others write to."""
 
     def __init__(self) -> None:
         super().__init__(MemoryLimits(), now_ns=frozen)
 
-    async def bounds(self, event_type: str) -> Bounds:
-        return Bounds(17, 17)
-
     async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
-        return Batch([BAD], 18, Bounds(17, 17))
+        batch = await super().read(event_type, first, last, limit=limit)
+        return replace(batch, entries=_damaged(batch.entries))
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        yield [Unreadable(18, NOON_NS, BAD.topic, BAD.reason)]
-        await asyncio.Event().wait()
+        async for entries in super().tail(event_type, after):
+            yield _damaged(entries)
+
+
+def _damaged(entries: Sequence[Entry]) -> list[Entry]:
+    reason = "Failed to decode stored topic"
+    return [
+        Unreadable(e.sequence, e.stored_at_ns, e.notification.topic, reason)
+        for e in entries
+        if isinstance(e, Record)
+    ]
 
 
 async def test_an_unreadable_message() -> None:
@@ -297,26 +310,30 @@ async def test_an_unreadable_message() -> None:
         )
 
     async with edge(settings(), Parts(_Damaged(), frozen)) as client:
-        body, request_id = await replayed(client, from_id="17")
+        await publish(client, 1)
+        body, request_id = await replayed(client, from_id="1")
         assert body == (
-            started(request_id, "17") + in_place(request_id, 17) + COMPLETED + closing(request_id)
+            started(request_id) + in_place(request_id, 1) + COMPLETED + closing(request_id)
         )
         async with client.watch("test_polygon", FILTER) as stream:
+            await publish(client, 1)
             request_id = stream.response.headers["X-Request-ID"]
             event = (await stream.until("error"))[-1]
-            assert event.raw.decode() == in_place(request_id, 18)
+            assert event.raw.decode() == in_place(request_id, 2)
 
 
 async def test_heartbeats_on_an_idle_watch() -> None:
     """One at once, then one per interval, always the same bytes under a frozen clock."""
     rules = StreamRules(heartbeat_s=0.02)
-    async with edge(settings(), Parts(now_ns=frozen, rules=rules)) as client:
-        async with client.watch("test_polygon", FILTER) as stream:
-            await stream.next()
-            for _ in range(3):
-                event = await stream.next()
-                assert event is not None
-                assert event.raw.decode() == HEARTBEAT
+    async with (
+        edge(settings(), Parts(now_ns=frozen, rules=rules)) as client,
+        client.watch("test_polygon", FILTER) as stream,
+    ):
+        await stream.next()
+        for _ in range(3):
+            event = await stream.next()
+            assert event is not None
+            assert event.raw.decode() == HEARTBEAT
 
 
 async def test_a_stream_opened_during_shutdown() -> None:

@@ -14,7 +14,7 @@ from support.relay import NOW_NS, Reader, Relay, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.json import Json
-from aviso_server.relay.hub import Recovery
+from aviso_server.relay.hub import Keep, Recovery
 
 REGIONS = "nsew"
 FILTERS = [None, "n", "s"]
@@ -99,16 +99,21 @@ class Simulation:
         return history, [s for s in matching if s > feed.boundary] if feed.live else []
 
 
-@given(st.lists(steps, max_size=40), st.integers(1, 6), st.integers(1, 5))
+@given(
+    st.lists(steps, max_size=40),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.sampled_from([None, Keep(2000), Keep(8000, frozenset({"ev"}))]),
+)
 @settings(max_examples=200)
 async def test_every_feed_delivers_exactly_what_it_asked_for(
-    script: list[tuple[str, object]], queue_size: int, batch_size: int
+    script: list[tuple[str, object]], queue_size: int, batch_size: int, keep: Keep | None
 ) -> None:
     """No gap, no duplicate, in order, replay_completed exactly at H, whatever happens around."""
     backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
     rules = {"queue_size": queue_size, "batch_size": batch_size, "heartbeat_s": 3600.0}
     recovery = Recovery(attempts=1000, delay_s=0)
-    async with relay(backend, recovery=recovery, **rules) as world:
+    async with relay(backend, recovery=recovery, keep=keep, **rules) as world:
         simulation = Simulation(world, backend)
         for action, value in script:
             await simulation.step(action, value)

@@ -89,7 +89,9 @@ def filters() -> st.SearchStrategy[Filter]:
         _ring.map(lambda ring: {"polygon": ring}),
         st.tuples(_grid, _grid).map(lambda p: {"point": [float(p[0]), float(p[1])]}),
     )
-    return st.tuples(identifiers, places).map(lambda both: _asked({**both[0], **both[1]}))
+    return st.tuples(identifiers, places).map(
+        lambda both: _asked(cast("dict[str, Json]", {**both[0], **both[1]}))
+    )
 
 
 def _stored(identifier: dict[str, Json]) -> Notification:

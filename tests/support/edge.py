@@ -67,7 +67,7 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
         await Site(runner, listener, idle_s=parts.idle_s, linger_s=parts.linger_s).start()
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
-                running = Running("127.0.0.1", listener.getsockname()[1], stop)
+                running = Running("127.0.0.1", listener.getsockname()[1], stop, "nowhere")
                 yield Edge(running, session, hub, backend)
         finally:
             stop.request()

@@ -17,7 +17,8 @@ from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
 from aviso_server.relay.feed import Feed, Sources
-from aviso_server.relay.hub import Hub, Recovery
+from aviso_server.relay.history import Tiers
+from aviso_server.relay.hub import Hub, Keep, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import Query, StreamRules, query_of
 
@@ -143,13 +144,20 @@ def asked(
 
 @asynccontextmanager
 async def relay(
-    backend: Backend | None = None, *, recovery: Recovery | None = None, **rules: float
+    backend: Backend | None = None,
+    *,
+    recovery: Recovery | None = None,
+    keep: Keep | None = None,
+    **rules: float,
 ) -> AsyncIterator[Relay]:
     """A relay over a memory backend, or the one given."""
     async with AsyncExitStack() as stack:
         kept = backend or MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS)
         renderer = Renderer("http://localhost:8000")
-        hub = await stack.enter_async_context(Hub(kept, renderer, recovery or Recovery()))
+        hub = await stack.enter_async_context(
+            Hub(kept, renderer, recovery or Recovery(), keep=keep)
+        )
+        history = Tiers(kept, hub.recent) if keep else kept
         stream_rules = StreamRules(**rules)  # type: ignore[arg-type]
-        sources = Sources(hub, kept, renderer, stream_rules, Stop(), lambda: NOW_NS)
+        sources = Sources(hub, history, renderer, stream_rules, Stop(), lambda: NOW_NS)
         yield Relay(sources, kept, stack)

@@ -25,6 +25,8 @@ class Bounds:
     lost: int = 0
     """Highest sequence that retention removed, 0 if none. Wipes, deletions and keep-latest are
     deliberate and do not count: a reader that meets them has missed nothing it was promised."""
+    deleted: int = 0
+    """How many holes lie between first and last; lets a reader notice deletions made elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

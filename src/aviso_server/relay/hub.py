@@ -20,13 +20,14 @@ from typing import NoReturn, Self
 
 import structlog
 
-from aviso_server.backends.backend import Backend
+from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import HistoryLost, LiveFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.frame import LIVE, notification_frame
 from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.relay.index import Group, Index
+from aviso_server.relay.recent import Recent
 from aviso_server.relay.subscription import Chunk, Subscription
 
 
@@ -39,13 +40,31 @@ class Recovery:
     """Waited before the first attempt; the n-th waits n times as long."""
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What the hub keeps of the streams it follows, for ``history.Tiers`` to read."""
+
+    recent_bytes: int = 0
+    """Newest entries held per stream; 0 holds none."""
+    always: frozenset[str] = frozenset()
+    """Event types followed for good once somebody watched them, so that they stay held."""
+
+
 class Hub:
     """Fans every stream out to its subscribers. An async context manager that owns its tasks."""
 
-    def __init__(self, backend: Backend, renderer: Renderer, recovery: Recovery) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        renderer: Renderer,
+        recovery: Recovery,
+        *,
+        keep: Keep | None = None,
+    ) -> None:
         self._backend = backend
         self._renderer = renderer
         self._recovery = recovery
+        self._keep = keep or Keep()
         self._streams: dict[str, _Stream] = {}
         self._tasks = asyncio.TaskGroup()
 
@@ -63,7 +82,8 @@ class Hub:
         """End every tail."""
         for stream in self._streams.values():
             stream.stop()
-        await self._tasks.__aexit__(kind, error, trace)
+        # The block's own error goes on by itself: the group would wrap it.
+        await self._tasks.__aexit__(None, None, None)
 
     async def subscribe(
         self, event_type: str, request: Filter, *, limit: int, wake: Callable[[], None]
@@ -71,8 +91,8 @@ class Hub:
         """Join the live feed and take the boundary H in one step (D4)."""
         stream = self._streams.get(event_type)
         if stream is None:
-            position = (await self._backend.bounds(event_type)).last
-            stream = self._streams.get(event_type) or self._open(event_type, position)
+            bounds = await self._backend.bounds(event_type)
+            stream = self._streams.get(event_type) or self._open(event_type, bounds)
         subscription = Subscription(limit, wake)
         stream.add(request, subscription)
         try:
@@ -80,6 +100,8 @@ class Hub:
         except BaseException:
             self.unsubscribe(event_type, request, subscription)
             raise
+        if stream.recent is not None:
+            stream.recent.agree(bounds)
         # A store that answers from a replica may lag behind what this process has dispatched.
         subscription.boundary = max(bounds.last, subscription.boundary)
         return subscription
@@ -90,11 +112,18 @@ class Hub:
         if stream is None:
             return
         stream.remove(request, subscription)
-        if stream.idle:
+        if stream.idle and event_type not in self._keep.always:
             self._streams.pop(event_type).stop()
 
-    def _open(self, event_type: str, position: int) -> "_Stream":
-        stream = _Stream(event_type, position, self._renderer)
+    def recent(self, event_type: str) -> Recent | None:
+        """The newest entries of a stream, where they are held."""
+        stream = self._streams.get(event_type)
+        return None if stream is None else stream.recent
+
+    def _open(self, event_type: str, bounds: Bounds) -> "_Stream":
+        kept = self._keep.recent_bytes
+        recent = Recent(bounds, kept) if kept else None
+        stream = _Stream(event_type, bounds.last, self._renderer, recent)
         self._streams[event_type] = stream
         stream.task = self._tasks.create_task(self._run(stream), name=f"tail {event_type}")
         return stream
@@ -140,12 +169,15 @@ class Hub:
 class _Stream:
     """The live side of one event type: its position, its groups of subscribers."""
 
-    def __init__(self, event_type: str, position: int, renderer: Renderer) -> None:
+    def __init__(
+        self, event_type: str, position: int, renderer: Renderer, recent: Recent | None
+    ) -> None:
         self.event_type = event_type
         self.position = position
         """Last sequence dispatched."""
         self.task: asyncio.Task[None] | None = None
         self.stopped = False
+        self.recent = recent
         self._renderer = renderer
         self._index: Index[Subscription] = Index()
 
@@ -174,9 +206,11 @@ class _Stream:
     def dispatch(self, entries: Sequence[Entry]) -> None:
         """Match and render each entry once, and offer each group what it asked for."""
         gathered: dict[Group[Subscription], list[tuple[int, bytes | Unreadable]]] = {}
-        for entry in entries:
-            if entry.sequence <= self.position:
-                continue  # a recreated tail may begin a little early
+        # A recreated tail may begin a little early.
+        fresh = [entry for entry in entries if entry.sequence > self.position]
+        if self.recent is not None:
+            self.recent.add(fresh)
+        for entry in fresh:
             self.position = entry.sequence
             if isinstance(entry, Unreadable):
                 matched = self._index.groups()

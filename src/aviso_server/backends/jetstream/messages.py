@@ -70,10 +70,10 @@ def encode(schema: Schema, notification: Notification, key: str) -> Message:
 
 def decode(schema: Schema, stored: Stored) -> Entry:
     """The notification in a stored message, or Unreadable with the reason; never raises."""
-    headers = {name.lower(): text for name, text in stored.headers.items()}
+    headers = _named(stored.headers)
     try:
         tokens = parse_subject(stored.subject)
-        beside = _identifier(headers.get(IDENTIFIER.lower()))
+        beside = _identifier(headers.get(IDENTIFIER))
     except (TopicError, _Unreadable) as why:
         return Unreadable(stored.sequence, stored.time_ns, stored.subject, str(why))
     return Record(
@@ -99,6 +99,16 @@ def time_ns(text: str) -> int:
     second, _, fraction = text.removesuffix("Z").partition(".")
     # Neighbouring messages share their second, and library dates end at microseconds.
     return _second_ns(second) + int(fraction.ljust(9, "0") or "0")
+
+
+_NAMES = {name.lower(): name for name in (BOX, GEOMETRY, POINT_CLOUD, EVENT_TYPE, IDENTIFIER)}
+
+
+def _named(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers by the names used here; others may have spelled them in another case."""
+    if EVENT_TYPE in headers:
+        return headers  # written by us, spelled by us
+    return {_NAMES.get(name.lower(), name): text for name, text in headers.items()}
 
 
 class _Unreadable(ValueError):
@@ -137,7 +147,7 @@ def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, .
     """The owner of the base; without a schema what the message says (operations.md 3.3)."""
     if not schema.generic:
         return schema.event_type
-    named = headers.get(EVENT_TYPE.lower())
+    named = headers.get(EVENT_TYPE)
     return tokens[0] if named is None else unquote(named)
 
 
@@ -168,7 +178,7 @@ def _payload(headers: Mapping[str, str], body: bytes) -> bytes:
     if not body:
         return b"null"
     # A line break would end an SSE frame early, so not even our own mark vouches for one.
-    if EVENT_TYPE.lower() in headers and b"\n" not in body and b"\r" not in body:
+    if EVENT_TYPE in headers and b"\n" not in body and b"\r" not in body:
         return body
     try:
         return compact(parse(body))

@@ -1,0 +1,96 @@
+"""The newest part of a stream, kept in this process: recent history without asking the store.
+
+It holds every stored entry of a span of sequences that grows at the top with the live tail and
+shrinks at the bottom to stay within its bytes. Deletions made elsewhere are noticed by counting:
+when the store has more holes, or begins later, than when the span was filled, what may be stale
+is let go.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from aviso_server.backends.backend import Batch, Bounds
+from aviso_server.core.notification import Entry, Record
+
+_OVERHEAD_BYTES = 600
+"""What an entry costs besides its payload: measured on notifications with eight short fields."""
+
+_TRIM_AT = 1024
+"""Dropped entries kept before the lists are moved down: makes dropping O(1) on average."""
+
+
+class Recent:
+    """A span of one stream's newest entries."""
+
+    def __init__(self, bounds: Bounds, max_bytes: int) -> None:
+        self.bounds = bounds
+        """The store's bounds as last seen; every feed that is set up looks at them."""
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._first = bounds.last + 1
+        self._last = bounds.last
+        self._sequences: list[int] = []
+        self._entries: list[Entry] = []
+        self._head = 0
+
+    @property
+    def first(self) -> int:
+        """Lowest sequence of the span; everything stored from here to ``last`` is held."""
+        return self._first
+
+    @property
+    def last(self) -> int:
+        """Highest sequence of the span."""
+        return self._last
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Take what the live tail delivered next."""
+        for entry in entries:
+            self._sequences.append(entry.sequence)
+            self._entries.append(entry)
+            self._bytes += _cost(entry)
+        if entries:
+            self._last = entries[-1].sequence
+        while self._bytes > self._max_bytes:
+            self._drop()
+        self._trim()
+
+    def agree(self, bounds: Bounds) -> None:
+        """Let go of what the store no longer has."""
+        if bounds.deleted != self.bounds.deleted:
+            self._forget()
+        self.bounds = bounds
+        while self._head < len(self._sequences) and self._sequences[self._head] < bounds.first:
+            self._drop()
+        self._first = max(self._first, min(bounds.first, self._last + 1))
+        self._trim()
+
+    def _forget(self) -> None:
+        """Begin anew at the top."""
+        self._sequences.clear()
+        self._entries.clear()
+        self._head = self._bytes = 0
+        self._first = self._last + 1
+
+    def read(self, first: int, last: int, *, limit: int) -> Batch:
+        """A batch of ``first..last``, all of which lies within the span."""
+        start = bisect_left(self._sequences, first, lo=self._head)
+        stop = bisect_right(self._sequences, last, lo=start)
+        end = min(start + limit, stop)
+        following = last + 1 if end >= stop else self._sequences[end]
+        return Batch(self._entries[start:end], following, self.bounds)
+
+    def _drop(self) -> None:
+        self._bytes -= _cost(self._entries[self._head])
+        self._first = self._sequences[self._head] + 1
+        self._head += 1
+
+    def _trim(self) -> None:
+        if self._head >= _TRIM_AT and self._head * 2 >= len(self._entries):
+            del self._entries[: self._head]
+            del self._sequences[: self._head]
+            self._head = 0
+
+
+def _cost(entry: Entry) -> int:
+    return _OVERHEAD_BYTES + (len(entry.notification.payload) if isinstance(entry, Record) else 0)

@@ -1,0 +1,168 @@
+"""Stream configurations: what is wanted, what differs, what counts as lost (operations.md 3.2)."""
+
+from dataclasses import replace
+
+import pytest
+from support.config import settings
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.jetstream.configuration import (
+    Holdings,
+    accounted,
+    check_usable,
+    desired,
+    drift,
+    updated,
+)
+from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.errors import InvalidRequest, SetupFailed
+from aviso_server.core.json import Json
+from aviso_server.core.schema import Schema, StoragePolicy
+
+EV = settings().catalogue.schemas["ev"]
+GENERIC = Schema(event_type="Foo", base="Foo", generic=True)
+
+
+def test_full_history_by_default() -> None:
+    """D11: nothing is limited unless the operator limits it."""
+    config = desired(EV, StreamDefaults())
+    assert config["name"] == "EV"
+    assert config["subjects"] == ["ev.>"]
+    assert config["description"] == "aviso: ev"
+    assert (config["storage"], config["retention"], config["discard"]) == ("file", "limits", "old")
+    limits = ("max_msgs", "max_bytes", "max_msgs_per_subject", "max_age")
+    assert [config[key] for key in limits] == [-1, -1, -1, 0]
+
+
+def test_the_schema_beats_the_defaults() -> None:
+    """domain.md 13: the policy overrides backend defaults key by key."""
+    defaults = StreamDefaults(max_messages=5, max_bytes=6, retention_s=7, replicas=3)
+    policy = StoragePolicy(
+        retention_s=100, max_messages=50, allow_duplicates=False, compression=True
+    )
+    config = desired(replace(EV, storage=policy), defaults)
+    assert (config["max_msgs"], config["max_bytes"]) == (50, 6)
+    assert config["max_age"] == 100 * 10**9
+    assert config["max_msgs_per_subject"] == 1
+    assert (config["num_replicas"], config["compression"]) == (3, "s2")
+
+
+def test_bare_topics_have_a_subject() -> None:
+    """operations.md 3.2: generic and topic-less event types can have the base alone."""
+    assert desired(GENERIC, StreamDefaults())["subjects"] == ["Foo", "Foo.>"]
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        {"max_msgs": 0, "max_bytes": 0, "max_age": 0, "max_msgs_per_subject": 0},
+        {"max_msgs": -1, "compression": "none", "num_replicas": 1},
+        {"num_replicas": 3, "compression": "s2", "max_consumers": 7, "discard": None},
+    ],
+)
+def test_other_spellings_are_no_drift(existing: dict[str, Json]) -> None:
+    """0 and -1, absent and none are the same; what is not configured is the server's affair."""
+    wanted = desired(EV, StreamDefaults())
+    assert drift({"subjects": ["ev.>"], "allow_direct": True, **existing}, wanted) == []
+
+
+def test_drift_is_told_in_order() -> None:
+    """operations.md 3.2 fixes the order of changed fields."""
+    defaults = StreamDefaults(max_messages=1, max_bytes=1, retention_s=1, replicas=3)
+    policy = StoragePolicy(allow_duplicates=False, compression=True)
+    wanted = desired(replace(EV, storage=policy), replace(defaults, discard_policy="new"))
+    assert drift({"subjects": ["other"]}, wanted) == [
+        "subjects",
+        "max_messages",
+        "max_bytes",
+        "max_age",
+        "max_messages_per_subject",
+        "num_replicas",
+        "compression",
+        "discard",
+        "allow_direct",
+    ]
+
+
+def test_updates_keep_what_they_do_not_know() -> None:
+    """Settings newer than this program survive an update."""
+    wanted = desired(EV, StreamDefaults(max_messages=9))
+    config = updated({"name": "EV", "brand_new": 1, "max_msgs": 5}, wanted, ["max_messages"])
+    assert (config["brand_new"], config["max_msgs"]) == (1, 9)
+    assert "subjects" not in config
+
+
+def test_duplicate_window_fits_the_age() -> None:
+    """The server refuses a window longer than messages live."""
+    assert desired(EV, StreamDefaults(retention_s=10))["duplicate_window"] == 10 * 10**9
+    wanted = desired(EV, StreamDefaults(retention_s=10))
+    config = updated({"duplicate_window": 120 * 10**9}, wanted, ["max_age"])
+    assert config["duplicate_window"] == 10 * 10**9
+
+
+def test_unusable_streams() -> None:
+    """Storage cannot change, and messages must not vanish when they are read."""
+    wanted = desired(EV, StreamDefaults())
+    with pytest.raises(SetupFailed) as storage:
+        check_usable(EV, {"storage": "memory"}, wanted)
+    assert storage.value.message == (
+        "Stream 'EV' uses storage type 'memory', configuration wants 'file'"
+    )
+    for retention in ("workqueue", "interest"):
+        with pytest.raises(SetupFailed, match=retention):
+            check_usable(EV, {"storage": "file", "retention": retention}, wanted)
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        {"description": "aviso: foo", "subjects": ["foo.>"]},
+        {"description": "orders of the shop", "subjects": ["orders.>"]},
+    ],
+)
+def test_made_up_names_do_not_take_over_streams(existing: dict[str, Json]) -> None:
+    """domain.md 5: a generic event type never touches a stream that belongs to another."""
+    with pytest.raises(InvalidRequest, match="event_type 'Foo' conflicts"):
+        check_usable(GENERIC, {**existing, "storage": "file"}, desired(GENERIC, StreamDefaults()))
+
+
+def test_streams_of_the_reference_server_are_adopted() -> None:
+    """It sets no description; its subjects are below the base."""
+    existing: dict[str, Json] = {"subjects": ["Foo.>"], "storage": "file"}
+    check_usable(GENERIC, existing, desired(GENERIC, StreamDefaults()))
+
+
+def holdings(config: dict[str, Json], first: int, last: int, messages: int) -> Bounds:
+    """The bounds that an answer of the server gives."""
+    state: dict[str, Json] = {"first_seq": first, "last_seq": last, "messages": messages}
+    return Holdings.of({"config": config, "state": state}, 0).bounds
+
+
+def test_bounds() -> None:
+    """The first stored and the last allocated; an empty stream begins after its last."""
+    assert holdings({}, 0, 0, 0) == Bounds(1, 0)
+    assert holdings({}, 3, 9, 5) == Bounds(3, 9)
+    assert holdings({}, 10, 9, 0) == Bounds(10, 9)
+
+
+@pytest.mark.parametrize(
+    ("config", "lost"),
+    [
+        ({"max_age": 1}, 4),
+        ({"max_msgs": 5}, 4),
+        ({"max_bytes": 5, "discard": "old"}, 4),
+        ({"max_msgs": 5, "discard": "new"}, 0),
+        ({"max_msgs": -1, "max_msgs_per_subject": 1}, 0),
+    ],
+)
+def test_lost_is_what_retention_removed(config: dict[str, Json], lost: int) -> None:
+    """Only limits that remove by themselves lose anything; keep-latest is deliberate."""
+    assert holdings(config, 5, 9, 5).lost == lost
+
+
+def test_wipes_are_not_lost_and_losses_are_not_forgotten() -> None:
+    """A note in the stream tells removals apart, also those before a wipe and after it."""
+    config = accounted({"max_msgs": 5}, through=9, lost=4)
+    assert holdings(config, 10, 9, 0).lost == 4
+    assert holdings(config, 10, 12, 3).lost == 4
+    assert holdings(config, 12, 16, 5).lost == 11

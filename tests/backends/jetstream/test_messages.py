@@ -1,0 +1,203 @@
+"""The stored layout: what is written, what is read back, and what others wrote (op. 3.4)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.config import settings
+from support.places import RINGS
+
+from aviso_server.backends.jetstream.messages import Stored, decode, encode, time_ns
+from aviso_server.core.geometry import Area, Cloud, Geometry
+from aviso_server.core.json import compact
+from aviso_server.core.moment import rfc3339
+from aviso_server.core.notification import Notification, Record, Unreadable
+from aviso_server.core.schema import Schema
+from aviso_server.core.topic import tokens_of
+
+SCHEMAS = settings().catalogue.schemas
+GENERIC = Schema(event_type="Made-Up", base="Made-Up", generic=True)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def made(
+    schema: Schema, values: dict[str, str], geometry: Geometry | None = None, payload: bytes = b"1"
+) -> Notification:
+    """A notification as the core would make it."""
+    values = dict(sorted(values.items()))
+    tokens = tokens_of(schema, values, geometry)
+    return Notification(schema.event_type, tokens, values, geometry, payload)
+
+
+def read_back(schema: Schema, notification: Notification) -> object:
+    """The notification after storage; header values pass through as NATS carries them."""
+    message = encode(schema, notification, "key")
+    assert all(
+        value == value.strip() and all(" " <= c <= "~" for c in value)
+        for value in message.headers.values()
+    )
+    entry = decode(schema, Stored(7, 8, message.subject, message.headers, message.body))
+    assert isinstance(entry, Record), entry
+    assert (entry.sequence, entry.stored_at_ns) == (7, 8)
+    return entry.notification
+
+
+@given(TEXTS, TEXTS)
+def test_every_text_survives(destination: str, note: str) -> None:
+    """D13: fields in and outside ``key_order`` come back, whatever characters they have."""
+    notification = made(SCHEMAS["diss2"], {"destination": destination, "note": note})
+    assert read_back(SCHEMAS["diss2"], notification) == notification
+
+
+@given(st.dictionaries(TEXTS, TEXTS, max_size=4))
+def test_generic_fields_survive(values: dict[str, str]) -> None:
+    """D13: event types without schema keep every field and their own spelling."""
+    notification = made(GENERIC, values)
+    assert read_back(GENERIC, notification) == notification
+
+
+@given(RINGS)
+def test_areas_survive(points: tuple[tuple[float, float], ...]) -> None:
+    """Polygons come back to the last bit."""
+    notification = made(SCHEMAS["area"], {"date": "20250706"}, Area.of(points))
+    assert read_back(SCHEMAS["area"], notification) == notification
+
+
+@given(RINGS)
+def test_clouds_survive(points: tuple[tuple[float, float], ...]) -> None:
+    """Point clouds come back to the last bit, order and repeats kept."""
+    notification = made(SCHEMAS["observations"], {"date": "20250706"}, Cloud(points))
+    assert read_back(SCHEMAS["observations"], notification) == notification
+
+
+def test_the_worked_example() -> None:
+    """domain.md 15, schema ``test_polygon``: subject, bounding box and polygon text."""
+    text = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
+    field = SCHEMAS["test_polygon"].spatial
+    assert field is not None
+    notification = made(
+        SCHEMAS["test_polygon"], {"date": "20250706", "time": "1200"}, field.parse(text)
+    )
+    message = encode(SCHEMAS["test_polygon"], notification, "k1")
+    assert message.subject == "polygon.20250706.1200"
+    assert message.headers == {
+        "Aviso-Event-Type": "test_polygon",
+        "Nats-Msg-Id": "k1",
+        "spatial_bbox": "52.4,13.4,52.6,13.6",
+        "spatial_geometry": text,
+    }
+
+
+def test_identifier_header() -> None:
+    """operations.md 3.4: keys sorted, non-ASCII escaped, only what the subject does not have."""
+    notification = made(SCHEMAS["diss2"], {"destination": "FOO", "note": "caf\u00e9\x7f"})
+    header = encode(SCHEMAS["diss2"], notification, "k").headers["Aviso-Identifier"]
+    assert header == '{"note":"caf\\u00e9\\u007f"}'
+
+
+def test_event_type_header_is_escaped() -> None:
+    """operations.md 3.4: percent-encoded outside visible ASCII."""
+    schema = Schema(event_type="é %", base="x", key_order=("a",))
+    message = encode(schema, made(schema, {"a": "1"}), "k")
+    assert message.headers["Aviso-Event-Type"] == "%C3%A9%20%25"
+
+
+FLAT = "(1,2,3,4,5,6,1,2)"
+POINTS = ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (1.0, 2.0))
+
+
+@pytest.mark.parametrize("text", [FLAT, "1,2,3,4,5,6,1,2", json.dumps(POINTS)])
+@pytest.mark.parametrize("name", ["spatial_geometry", "Spatial_Geometry"])
+def test_geometry_of_any_reference_release(text: str, name: str) -> None:
+    """Flat text or JSON pairs, header names in any case, no bounding box needed."""
+    entry = decode(SCHEMAS["area"], Stored(1, 2, "area.20250706", {name: text}, b"{}"))
+    assert isinstance(entry, Record)
+    assert isinstance(entry.notification.geometry, Area)
+    assert entry.notification.geometry.points == POINTS
+    assert entry.notification.identifier == {"date": "20250706"}
+    assert entry.notification.event_type == "area"
+
+
+def test_unusable_geometry_is_none() -> None:
+    """domain.md 8.2: such a notification is readable and matches without a spatial filter."""
+    entry = decode(SCHEMAS["area"], Stored(1, 2, "area.x", {"spatial_geometry": "oops"}, b"{}"))
+    assert isinstance(entry, Record)
+    assert entry.notification.geometry is None
+
+
+def test_polygon_in_the_subject() -> None:
+    """domain.md 6.3: metadata overrides the token, and the token does where there is none."""
+    polygon = SCHEMAS["area"].spatial
+    assert polygon is not None
+    schema = Schema(event_type="p", base="p", key_order=("polygon",), fields=(polygon,))
+    notification = made(schema, {}, polygon.parse(FLAT))
+    subject = encode(schema, notification, "k").subject
+    entry = decode(schema, Stored(1, 2, subject, {}, b"1"))
+    assert isinstance(entry, Record)
+    assert entry.notification == notification
+
+
+@pytest.mark.parametrize(
+    ("body", "payload"),
+    [
+        (b"", b"null"),
+        (b'{"b": 1,\n "a": 2}', b'{"a":2,"b":1}'),
+        (b"not json", b'"not json"'),
+        (b"\xff", '"\ufffd"'.encode()),
+    ],
+)
+def test_foreign_bodies(body: bytes, payload: bytes) -> None:
+    """Bodies we did not write become compact JSON, or a JSON string."""
+    entry = decode(SCHEMAS["ev"], Stored(1, 2, "ev.x", {}, body))
+    assert isinstance(entry, Record)
+    assert entry.notification.payload == payload
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5))
+def test_our_bodies_are_taken_as_they_are(value: object) -> None:
+    """What we wrote is compact already and is not parsed again."""
+    payload = compact(value)  # type: ignore[arg-type]
+    notification = made(SCHEMAS["ev"], {"region": "n"}, payload=payload)
+    assert read_back(SCHEMAS["ev"], notification) == notification
+
+
+@pytest.mark.parametrize(
+    ("subject", "headers"),
+    [
+        ("ev.%zz", {}),
+        ("ev.%FF", {}),
+        ("ev.a", {"Aviso-Identifier": "{"}),
+        ("ev.a", {"Aviso-Identifier": '{"a":1}'}),
+        ("ev.a", {"Aviso-Identifier": "[]"}),
+    ],
+)
+def test_unreadable_messages(subject: str, headers: dict[str, str]) -> None:
+    """http.md 11.5: a message that cannot be decoded is told as such, with its sequence."""
+    entry = decode(SCHEMAS["ev"], Stored(3, 4, subject, headers, b"1"))
+    assert isinstance(entry, Unreadable)
+    assert (entry.sequence, entry.stored_at_ns, entry.topic) == (3, 4, subject)
+
+
+def test_other_token_counts() -> None:
+    """domain.md 6.3: surplus tokens are ignored, missing ones leave the field out."""
+    for subject, identifier in [("diss", {}), ("diss.A.B", {"destination": "A"})]:
+        entry = decode(SCHEMAS["diss2"], Stored(1, 2, subject, {}, b""))
+        assert isinstance(entry, Record)
+        assert entry.notification.identifier == identifier
+
+
+def test_generic_without_headers() -> None:
+    """operations.md 3.3: without a schema and our header the base is the event type."""
+    entry = decode(GENERIC, Stored(1, 2, "made-up.a", {}, b"1"))
+    assert isinstance(entry, Record)
+    assert entry.notification.event_type == "made-up"
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_times_keep_their_nanoseconds(ns: int) -> None:
+    """Storage times are exact, however many fraction digits the server writes."""
+    text = rfc3339(ns)
+    assert time_ns(text) == ns
+    head, dot, fraction = text.removesuffix("Z").partition(".")
+    assert time_ns(f"{head}{dot}{fraction.rstrip('0')}Z".replace(".Z", "Z")) == ns

@@ -1,0 +1,90 @@
+"""The newest part of a stream in memory, and the tiers joined by sequence."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.faults import FaultyBackend
+from support.relay import NOW_NS, relay
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.notification import Notification, Record
+from aviso_server.relay.hub import Keep
+from aviso_server.relay.recent import Recent
+
+
+def record(sequence: int, size: int = 1) -> Record:
+    """A record with a payload of that size."""
+    return Record(sequence, 0, Notification("ev", ("ev",), {}, None, b"x" * size))
+
+
+def read(recent: Recent, first: int, last: int, limit: int = 3) -> list[int]:
+    """Read a range the way a feed does."""
+    found: list[int] = []
+    while first <= last:
+        batch = recent.read(first, last, limit=limit)
+        assert batch.following > first
+        found += [entry.sequence for entry in batch.entries]
+        first = batch.following
+    return found
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=40),
+    st.integers(600, 20_000),
+    st.integers(1, 5),
+)
+def test_a_span_holds_everything_it_claims(gaps: list[int], room: int, limit: int) -> None:
+    """Between first and last nothing that was added is missing, and the bytes are bounded."""
+    recent = Recent(Bounds(1, 10), room)
+    added: list[int] = []
+    sequence = 10
+    for gap in gaps:
+        sequence += gap
+        added.append(sequence)
+        recent.add([record(sequence)])
+        assert recent._bytes <= room
+        held = [s for s in added if recent.first <= s]
+        assert read(recent, recent.first, recent.last, limit) == held
+        assert recent.last == sequence
+
+
+def test_a_deletion_elsewhere_empties_the_span() -> None:
+    """When the store has another number of holes, what is held may be stale and is let go."""
+    recent = Recent(Bounds(1, 0), 10_000)
+    recent.add([record(1), record(2), record(3)])
+    recent.agree(Bounds(1, 3, deleted=1))
+    assert recent.first == 4
+    recent.add([record(4)])
+    assert read(recent, recent.first, recent.last) == [4]
+
+
+def test_retention_and_wipes_move_the_bottom() -> None:
+    """What the store no longer has is not served from memory either."""
+    recent = Recent(Bounds(1, 0), 10_000)
+    recent.add([record(1), record(2), record(3)])
+    recent.agree(Bounds(3, 3, lost=2))
+    assert (recent.first, read(recent, 3, 3)) == (3, [3])
+    recent.agree(Bounds(4, 3))
+    assert recent.first == 4
+
+
+async def test_recent_history_does_not_touch_the_store() -> None:
+    """Reconnects and short replays come from memory: reads may fail and nobody notices."""
+    backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
+    keep = Keep(recent_bytes=1_000_000, always=frozenset({"ev"}))
+    async with relay(backend, keep=keep, batch_size=3) as world:
+        for _ in range(3):
+            await world.publish()
+        first = await world.watch()
+        for _ in range(10):
+            await world.publish()
+        await first.until_sequence(13)
+        first.feed.close()
+        backend.fail_reads_from = 4
+        again = await world.watch(from_id="4")
+        await world.publish()
+        await again.until_sequence(14)
+        assert again.sequences == list(range(4, 15))
+        deep = await world.watch(from_id="1")
+        await deep.until_sequence(14)
+        assert deep.sequences == list(range(1, 15))
