@@ -210,6 +210,8 @@ def _services(settings: Settings, backend: Backend, sources: Sources) -> Service
         authenticator=Anonymous(),
         now_ns=time.time_ns,
         max_body_bytes=settings.application.max_body_bytes,
+        max_batch_bytes=settings.application.max_batch_bytes,
+        max_batch_items=settings.application.max_batch_items,
         static_dir=folder if folder.is_dir() else PACKAGED_STATIC,
         homepage_links=settings.application.homepage.model_dump(),
         version=__version__,

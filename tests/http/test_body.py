@@ -4,7 +4,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.config import settings
@@ -21,7 +21,7 @@ ROUTES = {
 """What a body that just fits is answered; only notify can be given one that is good."""
 
 GOOD = b'{"event_type":"ev","identifier":{"region":"n"},"payload":"ok"}'
-ENCODINGS = {
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "GZip": gzip.compress,
     "x-gzip": gzip.compress,

@@ -267,40 +267,42 @@ REPLAYED = [
         "from_date (2025-06-09T13:15:00.500+00:00)",
     ),
 ]
-FILTERED = [
-    Case(
+FILTERED: list[tuple[dict[str, object], str]] = [
+    (
         {"identifier": {"zoo": 1, "nope": None, "region": {}}},
         "Unknown field 'nope' provided for {} operation",
     ),
-    Case({"identifier": {"region": None}}, "Field 'region' cannot be null"),
-    Case({"identifier": {"region": ""}}, "Field 'region' cannot be empty"),
-    Case(
+    ({"identifier": {"region": None}}, "Field 'region' cannot be null"),
+    ({"identifier": {"region": ""}}, "Field 'region' cannot be empty"),
+    (
         {"identifier": {"region": ["n"]}},
         "Field 'region' must be a scalar value or constraint object, got array",
     ),
-    Case(
+    (
         {"identifier": {"region": {"eq": "n"}}},
         "Field 'region' does not support constraint filters; expected scalar value",
     ),
-    Case({"identifier": {"point": "1,1"}}, "Unknown field 'point' provided for {} operation"),
-    Case(
+    ({"identifier": {"point": "1,1"}}, "Unknown field 'point' provided for {} operation"),
+    (
         {"event_type": "diss2", "identifier": {"note": ""}},
         "Required field 'destination' missing for {} operation",
     ),
-    Case(
+    (
         {"event_type": "test_polygon", "identifier": {}},
         "Required field 'polygon' missing for {} operation",
     ),
-    Case(
+    (
         {"event_type": "observations", "identifier": {"point_cloud": 1, "point": "1,1"}},
-        "identifier.point_cloud is only supported for notify operation; "
-        "use identifier.polygon for watch and replay",
+        (
+            "identifier.point_cloud is only supported for notify operation; "
+            "use identifier.polygon for watch and replay"
+        ),
     ),
-    Case(
+    (
         {"event_type": "observations", "identifier": {"date": "x", "point": "1,1"}},
         "identifier.point is not supported for point-cloud schemas",
     ),
-    Case(
+    (
         {"event_type": "observations", "identifier": {}},
         "Required field 'point_cloud' missing for {} operation",
     ),
@@ -320,7 +322,7 @@ async def test_ends_are_for_replay_only(wire: Wire, endpoint: str, body: object)
     [(endpoint, *case) for endpoint in (WATCH, REPLAY) for case in STREAMED]
     + [(REPLAY, *case) for case in REPLAYED]
     + [
-        (endpoint, request_for(from_id="0") | dict(body), message.format(endpoint))
+        (endpoint, request_for(from_id="0") | body, message.format(endpoint))
         for endpoint in (WATCH, REPLAY)
         for body, message in FILTERED
     ],

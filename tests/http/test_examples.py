@@ -15,9 +15,9 @@ A = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
 A_POINTS = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
 SHIFTED = "(52.52,13.45,52.62,13.55,52.52,13.65,52.42,13.55,52.52,13.45)"
 FAR = "(10.0,10.0,10.2,10.0,10.2,10.2,10.0,10.2,10.0,10.0)"
-NORTH = {"region": "North", "run_time": "12:00", "severity": 4, "anomaly": 42.5}
-SOUTH = {"region": "SOUTH", "run_time": "0", "severity": "7", "anomaly": "12.50"}
-EDGES = [
+NORTH: dict[str, Any] = {"region": "North", "run_time": "12:00", "severity": 4, "anomaly": 42.5}
+SOUTH: dict[str, Any] = {"region": "SOUTH", "run_time": "0", "severity": "7", "anomaly": "12.50"}
+EDGES: list[dict[str, Any]] = [
     {"region": "east", "run_time": "6", "severity": 1, "anomaly": anomaly}
     for anomaly in (10.5, 20.5, 20.5000001)
 ]

@@ -4,27 +4,23 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 from aiohttp import web
 from support.server import Client
 
-from aviso_server.auth.identity import Anonymous
 from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
-from aviso_server.http.pages import PACKAGED_STATIC
-from aviso_server.http.services import Services
-from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.hub import Hub, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
-from aviso_server.server import Running
+from aviso_server.server import Running, _services
 from aviso_server.settings import Settings
 
 NOON_NS = 1_772_618_400_123_456_789
@@ -60,7 +56,8 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
     stop = Stop()
     async with Hub(backend, renderer, Recovery(attempts=1, delay_s=0)) as hub:
         sources = Sources(hub, backend, renderer, parts.rules, stop, parts.now_ns)
-        app = build_app(_services(settings, backend, sources))
+        services = replace(_services(settings, backend, sources), now_ns=parts.now_ns)
+        app = build_app(services)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
         await runner.setup()
         listener = socket.create_server(("127.0.0.1", 0))
@@ -72,21 +69,6 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
         finally:
             stop.request()
             await runner.cleanup()
-
-
-def _services(settings: Settings, backend: Backend, sources: Sources) -> Services:
-    return Services(
-        catalogue=settings.catalogue,
-        backend=backend,
-        sources=sources,
-        administration=Administration(backend, settings.catalogue),
-        authenticator=Anonymous(),
-        now_ns=sources.now_ns,
-        max_body_bytes=settings.application.max_body_bytes,
-        static_dir=PACKAGED_STATIC,
-        homepage_links=settings.application.homepage.model_dump(),
-        version="1.2.3",
-    )
 
 
 class Failing(MemoryBackend):

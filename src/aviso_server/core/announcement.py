@@ -2,13 +2,20 @@
 
 from msgspec import UNSET
 
+from aviso_server.core.cursor import refuse_ends
 from aviso_server.core.errors import InvalidRequest
-from aviso_server.core.identifier import announced
+from aviso_server.core.identifier import announced, refuse_point
 from aviso_server.core.json import compact
 from aviso_server.core.notification import Notification
 from aviso_server.core.schema import Schema
 from aviso_server.core.topic import tokens_of
 from aviso_server.core.wire import NotificationRequest
+
+
+def refuse_misplaced(request: NotificationRequest) -> None:
+    """Refuse what only makes sense when reading (http.md 4.1 steps 8 and 9)."""
+    refuse_ends(request)
+    refuse_point(request.identifier)
 
 
 def notification_of(schema: Schema, request: NotificationRequest) -> Notification:

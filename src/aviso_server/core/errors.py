@@ -7,6 +7,7 @@
     │   ├── WrongShape              JSON of the wrong shape
     │   ├── UnknownEventType        strict mode, event type not configured (D12)
     │   ├── InvalidRequest          anything else the contract refuses
+    │   ├── KeyReused               an idempotency key that already stands for something else
     │   └── BodyTooLarge            over ``application.max_body_bytes`` (D19)
     ├── NotFound                    an admin target that is not there (D24)
     ├── StorageFailed               the backend did not take a notification
@@ -56,6 +57,16 @@ class UnknownEventType(RequestError):
 
 class InvalidRequest(RequestError):
     """A well-formed request that breaks a rule of its endpoint, schema or a field."""
+
+
+class KeyReused(RequestError):
+    """An idempotency key was used before for another notification; nothing was stored."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"Idempotency-Key '{key}' was already used for a different notification. "
+            "Use a new key for a new notification"
+        )
 
 
 class BodyTooLarge(RequestError):

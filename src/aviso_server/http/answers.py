@@ -166,6 +166,7 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
         "FORBIDDEN",
         "SERVICE_UNAVAILABLE",
         "INTERNAL_ERROR",
+        "IDEMPOTENCY_KEY_REUSED",
         "NOTIFICATION_PROCESSING_FAILED",
         "NOTIFICATION_STORAGE_FAILED",
         "SSE_STREAM_INITIALIZATION_FAILED",
@@ -180,3 +181,34 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     topic: Annotated[
         str | UnsetType, Meta(description="Decoded; when a stream could not be set up.")
     ] = UNSET
+
+
+class ItemAccepted(msgspec.Struct, frozen=True, kw_only=True, tag_field="status", tag="success"):
+    """One notification of a batch was stored."""
+
+    id: Annotated[str, Meta(description="`<event_type>@<sequence>`.", examples=["mars@7"])]
+    sequence: Annotated[int, Meta(ge=1)]
+    topic: str
+
+
+class ItemRefused(msgspec.Struct, frozen=True, kw_only=True, tag_field="status", tag="error"):
+    """One notification of a batch was not stored; the members mean what they mean in an error."""
+
+    code: str
+    error: str
+    message: str
+    details: str
+
+
+class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each notification of a batch, in the order sent."""
+
+    status: Annotated[
+        Literal["success", "partial", "error"],
+        Meta(description="All stored, some stored, none stored."),
+    ]
+    request_id: RequestId
+    processed_at: str
+    accepted: int
+    rejected: int
+    results: list[ItemAccepted | ItemRefused]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from aviso_server.auth.access import Policy
-from aviso_server.http import admin, files, health, notify, schema, stream
+from aviso_server.http import admin, batch, files, health, notify, schema, stream
 from aviso_server.http.body import answer_expectation
 from aviso_server.http.middleware import finish_headers, identified
 from aviso_server.http.services import SERVICES, Services
@@ -30,6 +30,7 @@ ROUTES = (
     Route("GET", "/swagger-ui/{asset:[^/]+}", Policy.PUBLIC, files.swagger_file),
     Route("GET", "/api-docs/openapi.json", Policy.PUBLIC, files.openapi),
     Route("POST", "/api/v1/notification", Policy.STREAM, notify.notify),
+    Route("POST", "/api/v1/notifications", Policy.STREAM, batch.notify_many),
     Route("POST", "/api/v1/watch", Policy.STREAM, stream.watch),
     Route("POST", "/api/v1/replay", Policy.STREAM, stream.replay),
     Route("GET", "/api/v1/schema", Policy.PUBLIC, schema.list_schemas),

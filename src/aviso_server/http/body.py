@@ -39,7 +39,10 @@ async def answer_expectation(request: web.Request) -> None:
     declared = request.content_length
     if request.headers["Expect"].lower() != "100-continue" or request.version < HttpVersion11:
         return
-    if declared is None or declared <= request.app[SERVICES].max_body_bytes:
+    services = request.app[SERVICES]
+    batch = request.path.endswith("/notifications")
+    limit = services.max_batch_bytes if batch else services.max_body_bytes
+    if declared is None or declared <= limit:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         # The answer itself has not begun; the middleware and aiohttp go by this number.
         request.writer.output_size = 0

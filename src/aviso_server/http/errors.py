@@ -8,6 +8,7 @@ from aviso_server.core.errors import (
     AvisoError,
     BodyTooLarge,
     InvalidRequest,
+    KeyReused,
     MalformedBody,
     SetupFailed,
     StorageFailed,
@@ -36,6 +37,7 @@ TABLE: dict[type[AvisoError], Row] = {
     WrongShape: Row(400, "INVALID_REQUEST_SHAPE", None),
     UnknownEventType: Row(400, "UNKNOWN_EVENT_TYPE", "unknown_event_type"),
     InvalidRequest: Row(400, None, None),
+    KeyReused: Row(409, "IDEMPOTENCY_KEY_REUSED", "Idempotency Key Reused"),
     StorageFailed: Row(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
     SetupFailed: Row(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
 }

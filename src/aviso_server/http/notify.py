@@ -1,14 +1,12 @@
 """``POST /api/v1/notification`` (http.md 4.1 and 8)."""
 
-import re
-
 import msgspec
 import structlog
 from aiohttp import web
 
-from aviso_server.core.cursor import refuse_ends
-from aviso_server.core.errors import InvalidRequest, RequestError, StorageFailed
-from aviso_server.core.identifier import refuse_point
+from aviso_server.core.announcement import refuse_misplaced
+from aviso_server.core.batch import check_key
+from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
@@ -18,8 +16,6 @@ from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.publish import Published, publish
-
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 async def notify(request: web.Request) -> web.Response:
@@ -31,8 +27,7 @@ async def notify(request: web.Request) -> web.Response:
         message = parse_request(await read_body(request, services.max_body_bytes))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
-        refuse_ends(message)
-        refuse_point(message.identifier)
+        refuse_misplaced(message)
         key = idempotency_key(request) or request_id
         published = await publish(services.backend, schema, message, key=key)
     except (RequestError, StorageFailed) as error:
@@ -53,9 +48,7 @@ async def notify(request: web.Request) -> web.Response:
 def idempotency_key(request: web.Request) -> str | None:
     """The client's ``Idempotency-Key``, if it sent one."""
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not _KEY.fullmatch(key):
-        raise InvalidRequest("Idempotency-Key must be 1 to 255 visible ASCII characters")
-    return key
+    return None if key is None else check_key(key)
 
 
 def _log_processed(published: Published, request_id: str) -> None:

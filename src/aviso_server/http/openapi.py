@@ -27,6 +27,9 @@ _DOCUMENTED = (
     answers.WipeResponse,
     answers.DeleteNotificationResponse,
     answers.ErrorResponse,
+    answers.BatchResponse,
+    answers.ItemAccepted,
+    answers.ItemRefused,
 )
 _TAGS = {
     "health": "Liveness and readiness.",
@@ -92,6 +95,7 @@ def _paths() -> Part:
         "/api/v1/schema": {"get": _schema_list()},
         "/api/v1/schema/{event_type}": {"get": _event_schema()},
         "/api/v1/notification": {"post": _notify()},
+        "/api/v1/notifications": {"post": _notify_many()},
         "/api/v1/watch": {"post": _stream("watch")},
         "/api/v1/replay": {"post": _stream("replay")},
         "/api/v1/admin/wipe/stream": {"delete": _wipe_stream()},
@@ -167,28 +171,67 @@ def _notify() -> Part:
             description="Answers only after the notification is stored.",
             responses={
                 "200": _json("Stored.", "NotificationResponse", samples.NOTIFIED),
+                "409": _shared("KeyReused"),
                 **_stream_errors(),
             },
         ),
         "parameters": [
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "description": (
-                    "Makes a repeat safe: a second notify for the same event type with the same "
-                    "key within 120 s stores nothing and answers with the first `id`."
-                ),
-                "schema": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[!-~]+$",
-                },
-                "example": "forecast-20260304-00-step-6",
-            }
+            _key_parameter(
+                "Makes a repeat safe: a second notify for the same event type with the same key "
+                "within 120 s stores nothing and answers with the first `id`. The same key with "
+                "another notification is refused with 409."
+            )
         ],
         "requestBody": _body("NotificationRequest", samples.NOTIFY_REQUESTS),
         "security": _STREAM_ACCESS,
+    }
+
+
+def _notify_many() -> Part:
+    """The batch: an array, or one request object per line."""
+    item: Part = {
+        "allOf": [_ref("schemas", "NotificationRequest")],
+        "description": "May also carry `idempotency_key`, which wins over the header.",
+    }
+    return {
+        **_operation(
+            "notify_many",
+            "notification",
+            "Announce many things at once",
+            description=(
+                "A JSON array of request objects, or NDJSON with one per line. Each is judged for "
+                "itself: those that are acceptable are stored even when others are not. The "
+                "results stand in the order sent."
+            ),
+            responses={
+                "200": _json("What became of each.", "BatchResponse", samples.BATCH_ANSWER),
+                **_stream_errors(),
+            },
+        ),
+        "parameters": [
+            _key_parameter("Makes a repeat of the whole batch safe: item n gets the key `<key>#n`.")
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"type": "array", "minItems": 1, "items": item},
+                    "example": samples.BATCH,
+                },
+                "application/x-ndjson": {"schema": {"type": "string"}},
+            },
+        },
+        "security": _STREAM_ACCESS,
+    }
+
+
+def _key_parameter(description: str) -> Part:
+    return {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": description,
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "example": "forecast-20260304-00-step-6",
     }
 
 
@@ -313,6 +356,7 @@ def _shared_responses() -> Part:
         "BadRequest": _json("The request is refused.", "ErrorResponse", samples.BAD_REQUEST),
         "Unauthorized": unauthorized,
         "Forbidden": _json("The user may not do this.", "ErrorResponse"),
+        "KeyReused": _json("The key stands for another notification.", "ErrorResponse"),
         "PayloadTooLarge": _json("The body is too large.", "ErrorResponse", samples.TOO_LARGE),
         "InternalError": _json("The service failed.", "ErrorResponse"),
         "ServiceUnavailable": _json("A service that decides access is away.", "ErrorResponse"),

@@ -17,6 +17,27 @@ NOTIFIED: Json = {
     "sequence": 7,
     "topic": "polygon.20250706.1200",
 }
+BATCH: Json = [
+    {"event_type": "mars", "identifier": {"class": "od", "date": "20250706", "step": 6}},
+    {"event_type": "mars", "identifier": {"class": "od", "date": "20250706", "step": "x"}},
+]
+BATCH_ANSWER: Json = {
+    "status": "partial",
+    "request_id": _REQUEST_ID,
+    "processed_at": "2026-03-04T10:00:00Z",
+    "accepted": 1,
+    "rejected": 1,
+    "results": [
+        {"status": "success", "id": "mars@7", "sequence": 7, "topic": "mars.od.20250706.6"},
+        {
+            "status": "error",
+            "code": "INVALID_NOTIFICATION_REQUEST",
+            "error": "Invalid Notification Request",
+            "message": "Field 'step' must be a valid integer, got: 'x'",
+            "details": "invalid digit found in string",
+        },
+    ],
+}
 _MARS: Json = {
     "identifier": {
         "class": {

@@ -24,6 +24,8 @@ class Services:
     authenticator: Authenticator
     now_ns: Callable[[], int]
     max_body_bytes: int
+    max_batch_bytes: int
+    max_batch_items: int
     static_dir: Path
     homepage_links: Mapping[str, str]
     version: str

@@ -54,6 +54,8 @@ class Application(Section):
     base_url: Text = "http://localhost"
     static_files_path: Text = "/app/static"
     max_body_bytes: Whole = 262_144
+    max_batch_bytes: Bytes = 8_388_608
+    max_batch_items: Whole = 5000
     polygon_output: Text = "array"
     homepage: Homepage = Homepage()
 

@@ -1,5 +1,6 @@
 """A real NATS server per module, and backends on it."""
 
+import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -11,6 +12,7 @@ from support.nats import NatsServer, nats_server
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import JetStreamOptions, Pace
+from aviso_server.core.json import Json
 from aviso_server.core.schema import Catalogue
 
 BRISK = Pace(ack_s=2, request_s=2, outage_s=20, watchdog_s=0.3, heartbeat_s=0.2, ping_s=1)
@@ -19,10 +21,28 @@ BRISK = Pace(ack_s=2, request_s=2, outage_s=20, watchdog_s=0.3, heartbeat_s=0.2,
 Opener = Callable[..., Awaitable[JetStreamBackend]]
 
 
+ACCOUNTS = 100
+_unused = itertools.count()
+
+
+def accounts() -> dict[str, Json]:
+    """Accounts of one user each: a test takes a fresh one.
+
+    Deleting streams instead would not do: nats-server 2.15 may find the old messages again when
+    a stream is made within milliseconds of its deletion.
+    """
+    return {
+        "accounts": {
+            f"a{n}": {"jetstream": "enabled", "users": [{"user": f"a{n}", "password": "p"}]}
+            for n in range(ACCOUNTS)
+        }
+    }
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
     """One server for the module."""
-    with nats_server(tmp_path_factory.mktemp("nats")) as running:
+    with nats_server(tmp_path_factory.mktemp("nats"), accounts()) as running:
         yield running
 
 
@@ -39,25 +59,21 @@ def brisk(*servers: str) -> JetStreamOptions:
     )
 
 
-async def clear(backend: JetStreamBackend) -> None:
-    """Remove every stream of the account."""
-    async for config in backend._streams.configurations():
-        await backend._connection.call(f"STREAM.DELETE.{config['name']}")
-
-
 @pytest.fixture
 async def opened(server: NatsServer) -> AsyncIterator[Opener]:
-    """Opens backends with changed options on the module's server, and closes them."""
+    """Opens backends with changed options on an account of the test's own, and closes them."""
+    account = f"a{next(_unused) % ACCOUNTS}"
+    options = replace(brisk(server.url), username=account, password="p")
     async with AsyncExitStack() as stack:
-        cleaner = await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
-        stack.push_async_callback(cleaner.close)
-        await clear(cleaner)
 
         async def open_backend(
             catalogue: Catalogue = CATALOGUE, **changes: object
         ) -> JetStreamBackend:
-            options = replace(brisk(server.url), **changes)  # type: ignore[arg-type]
-            backend = await JetStreamBackend.open(options, catalogue, now_ns=time.time_ns)
+            backend = await JetStreamBackend.open(
+                replace(options, **changes),  # type: ignore[arg-type]
+                catalogue,
+                now_ns=time.time_ns,
+            )
             stack.push_async_callback(backend.close)
             return backend
 

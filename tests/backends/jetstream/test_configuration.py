@@ -141,7 +141,7 @@ def holdings(config: dict[str, Json], first: int, last: int, messages: int) -> B
 def test_bounds() -> None:
     """The first stored and the last allocated; an empty stream begins after its last."""
     assert holdings({}, 0, 0, 0) == Bounds(1, 0)
-    assert holdings({}, 3, 9, 5) == Bounds(3, 9)
+    assert holdings({}, 3, 9, 5) == Bounds(3, 9, deleted=2)
     assert holdings({}, 10, 9, 0) == Bounds(10, 9)
 
 

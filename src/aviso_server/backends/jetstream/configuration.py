@@ -139,8 +139,10 @@ class Holdings:
         """Read them from an answer."""
         config, state = _object(info.get("config")), _object(info.get("state"))
         last = _number(state.get("last_seq"))
-        first = _number(state.get("first_seq")) if _number(state.get("messages")) else last + 1
-        return cls(first, last, last_ns, Bounds(first, last, _lost(config, first)))
+        messages = _number(state.get("messages"))
+        first = _number(state.get("first_seq")) if messages else last + 1
+        holes = last - first + 1 - messages
+        return cls(first, last, last_ns, Bounds(first, last, _lost(config, first), holes))
 
 
 def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:

@@ -21,6 +21,10 @@ def application(document: Document) -> Iterator[Fault]:
         yield Fault(
             "application.polygon_output", "application.polygon_output must be 'array' or 'string'"
         )
+    for key in ("max_batch_bytes", "max_batch_items"):
+        if getattr(section, key) <= 0:
+            path = f"application.{key}"
+            yield Fault(path, f"{path} must be greater than zero")
     if section.max_body_bytes <= 0:
         yield Fault(
             "application.max_body_bytes", "application.max_body_bytes must be greater than zero"
