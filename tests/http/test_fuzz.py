@@ -25,7 +25,7 @@ from support.raw import UUID4
 from aviso_server.core.json import Json
 from aviso_server.http.openapi import document
 
-ENDPOINTS = st.sampled_from(["notification", "watch", "replay"])
+ENDPOINTS = st.sampled_from(["notification", "notifications", "watch", "replay"])
 CODES = {
     "INVALID_JSON",
     "UNKNOWN_FIELD",
@@ -130,10 +130,11 @@ def assert_in_contract(status: int, answer: Any) -> None:
 @given(ENDPOINTS, st.binary(max_size=300))
 @bounded(max_examples=100)
 def test_arbitrary_bytes(server: ServerProcess, endpoint: str, body: bytes) -> None:
-    """Hardly any of them are JSON, and none is a request."""
+    """Hardly any of them are JSON, and none is a request; a batch judges each line for itself."""
     status, answer = post(server, endpoint, body)
-    assert status == 400
     assert_in_contract(status, answer)
+    if status == 200:
+        assert (endpoint, answer["accepted"]) == ("notifications", 0)
 
 
 @given(ENDPOINTS, st.integers(0, len(GOOD)), st.integers(0, 20), st.binary(max_size=4))
@@ -180,6 +181,9 @@ DOCUMENT["components"]["schemas"]["NotificationRequest"]["properties"]["event_ty
     *sorted(SCHEMAS),
     "nope",
 ]
+# Generated texts are hardly ever NDJSON; the batch tests have those.
+for _operation in (o for path in DOCUMENT["paths"].values() for o in path.values()):
+    _operation.get("requestBody", {"content": {}})["content"].pop("application/x-ndjson", None)
 # A watch that is accepted goes on for an hour, so it is fuzzed above, where the reader hangs up.
 API = schemathesis.openapi.from_dict(DOCUMENT).exclude(path="/api/v1/watch")
 CONFORMANCE = [

@@ -11,7 +11,7 @@ from support.edge import NOON_NS, Parts, edge
 from support.raw import Answer, Wire, wired
 from support.server import Client, connected
 
-from aviso_server.core.json import Json
+from aviso_server.core.json import Json, compact
 
 PATH = "/api/v1/notification"
 
@@ -131,10 +131,10 @@ async def test_starts_are_ignored(client: Client) -> None:
 
 @pytest.mark.parametrize("key", ["k", "!", "~" * 255, "a:b/c=d;e,f"])
 async def test_a_key_makes_a_repeat_safe(client: Client, key: str) -> None:
-    """The second answer names the first notification; the bodies are not compared."""
+    """The second answer names the first notification, and nothing is stored."""
     async with wired(client.running) as wire:
-        first = await notify(wire, ev("n"), Idempotency_Key=key)
-        again = await notify(wire, ev("s"), Idempotency_Key=key)
+        first = await notify(wire, ev(payload={"a": 1, "b": 2}), Idempotency_Key=key)
+        again = await notify(wire, ev(payload={"b": 2, "a": 1}), Idempotency_Key=key)
         assert (first.status, again.status) == (200, 200)
         assert again.data["sequence"] == first.data["sequence"] == 1
         assert again.data["id"] == "ev@1"
@@ -143,6 +143,29 @@ async def test_a_key_makes_a_repeat_safe(client: Client, key: str) -> None:
         assert (await notify(wire, other, Idempotency_Key=key)).data["id"] == "diss2@1"
         assert (await notify(wire, ev())).data["sequence"] == 2
     assert [e["sequence"] for e in await history(client, "ev", {})] == [1, 2]
+
+
+@pytest.mark.parametrize("second", [ev("s"), ev("n", payload=1)])
+async def test_a_key_for_something_else_is_a_409(client: Client, second: object) -> None:
+    """A key that stands for another notification is refused, and nothing is stored."""
+    async with wired(client.running) as wire:
+        assert (await notify(wire, ev("n"), Idempotency_Key="k")).status == 200
+        answer = await notify(wire, second, Idempotency_Key="k")
+        message = (
+            "Idempotency-Key 'k' was already used for a different notification. "
+            "Use a new key for a new notification"
+        )
+        assert answer.status == 409
+        assert answer.body == compact(
+            {
+                "code": "IDEMPOTENCY_KEY_REUSED",
+                "details": message,
+                "error": "Idempotency Key Reused",
+                "message": message,
+                "request_id": answer.request_id,
+            }
+        )
+        assert (await notify(wire, ev())).data["sequence"] == 2
 
 
 async def test_keys_are_forgotten_after_two_minutes() -> None:

@@ -26,6 +26,7 @@ OPERATIONS = {
     ("/api/v1/schema", "get"): "get_notification_schema",
     ("/api/v1/schema/{event_type}", "get"): "get_event_schema",
     ("/api/v1/notification", "post"): "notify",
+    ("/api/v1/notifications", "post"): "notify_many",
     ("/api/v1/watch", "post"): "watch",
     ("/api/v1/replay", "post"): "replay",
     ("/api/v1/admin/wipe/stream", "delete"): "wipe_stream",
@@ -126,7 +127,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
     for name, operation in operations().items():
         if operation["tags"] == ["admin"]:
             assert operation["security"] == either
-        elif name in ("notify", "watch", "replay"):
+        elif name in ("notify", "notify_many", "watch", "replay"):
             assert operation["security"] == [{}, *either]
         else:
             assert "security" not in operation
@@ -140,7 +141,8 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
         ("homepage", "200"),
         ("get_notification_schema", "200 500"),
         ("get_event_schema", "200 404 500"),
-        ("notify", "200 400 401 403 413 500 503"),
+        ("notify", "200 400 401 403 409 413 500 503"),
+        ("notify_many", "200 400 401 403 413 500 503"),
         ("watch", "200 400 401 403 413 500 503"),
         ("replay", "200 400 401 403 413 500 503"),
         ("wipe_stream", "200 400 401 403 404 413 500 503"),

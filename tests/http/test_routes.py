@@ -15,7 +15,7 @@ GET = {
     "/api/v1/schema",
     "/api/v1/schema/ev",
 }
-POST = {"/api/v1/notification", "/api/v1/watch", "/api/v1/replay"}
+POST = {"/api/v1/notification", "/api/v1/notifications", "/api/v1/watch", "/api/v1/replay"}
 DELETE = {
     "/api/v1/admin/wipe/stream",
     "/api/v1/admin/wipe/all",

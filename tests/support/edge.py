@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp import web
 from support.server import Client
 
+from aviso_server.assembly import build_services
 from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
@@ -20,7 +21,7 @@ from aviso_server.relay.feed import Sources
 from aviso_server.relay.hub import Hub, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
-from aviso_server.server import Running, _services
+from aviso_server.server import Running
 from aviso_server.settings import Settings
 
 NOON_NS = 1_772_618_400_123_456_789
@@ -56,7 +57,7 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
     stop = Stop()
     async with Hub(backend, renderer, Recovery(attempts=1, delay_s=0)) as hub:
         sources = Sources(hub, backend, renderer, parts.rules, stop, parts.now_ns)
-        services = replace(_services(settings, backend, sources), now_ns=parts.now_ns)
+        services = replace(build_services(settings, backend, sources), now_ns=parts.now_ns)
         app = build_app(services)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
         await runner.setup()

@@ -49,9 +49,8 @@ def _answer(
     shown = [_result(result) for result in results]
     accepted = sum(isinstance(result, ItemAccepted) for result in shown)
     rejected = len(shown) - accepted
-    status = "partial" if accepted and rejected else "success" if accepted else "error"
     return BatchResponse(
-        status=status,
+        status="partial" if accepted and rejected else "success" if accepted else "error",
         request_id=request_id,
         processed_at=processed_at,
         accepted=accepted,

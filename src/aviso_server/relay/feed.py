@@ -220,13 +220,12 @@ class Feed:
         """Deliver ``first..last`` from history; True when the cap cut it (D5)."""
         quota = _Quota(self._cap if name is REPLAY else None)
         position, promised = first, name is LIVE
+        limit = self._rules.read_size or self._rules.batch_size
         if position > last:
             await self._looked(None)
         while position <= last:
             batch = await self._meanwhile(
-                self._sources.history.read(
-                    self._query.event_type, position, last, limit=self._rules.batch_size
-                )
+                self._sources.history.read(self._query.event_type, position, last, limit=limit)
             )
             if not promised:
                 await self._looked(batch.bounds)

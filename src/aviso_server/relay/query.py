@@ -38,6 +38,8 @@ class StreamRules:
     heartbeat_s: float = 30.0
     max_duration_s: float = 3600.0
     batch_size: int = 100
+    """Announced to clients, and how much is read at a time unless ``read_size`` says otherwise."""
+    read_size: int | None = None
     batch_delay_s: float = 0.0
     history_cap: int = 10_000
     queue_size: int = 1000

@@ -99,6 +99,7 @@ class JetStream(Section):
     embedded: Flag = False
     store_dir: Text = "var/nats"
     sync_always: Flag = True
+    memory_tail_bytes: Bytes = 33_554_432
 
     @property
     def retention_s(self) -> int | None:

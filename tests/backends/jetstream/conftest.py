@@ -1,5 +1,6 @@
 """A real NATS server per module, and backends on it."""
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -57,6 +58,16 @@ def brisk(*servers: str) -> JetStreamOptions:
         publish_retry_base_delay_s=0.02,
         pace=BRISK,
     )
+
+
+async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Wait until something holds that nobody announces."""
+    async with asyncio.timeout(30):
+        while True:
+            found = holds()
+            if await found if isinstance(found, Awaitable) else found:
+                return
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

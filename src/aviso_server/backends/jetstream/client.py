@@ -47,6 +47,15 @@ class NatsClient(Client):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
+    def fail_requests(self) -> None:
+        """Tell whoever waits for an answer that it will not come over a lost connection.
+
+        nats-py lets them wait for their timeouts, which would delay every retry by seconds.
+        """
+        for future in tuple(self._resp_map.values()):
+            if not future.done():
+                future.set_exception(errors.ConnectionReconnectingError())
+
 
 def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:
     """The TLS settings, where the operator asked for TLS."""

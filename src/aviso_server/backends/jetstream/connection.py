@@ -161,6 +161,8 @@ class Connection:
             raise NoResponder("nobody answers for this subject") from None
         except errors.TimeoutError:
             raise NoAnswer(f"no answer within {timeout_s:g} s") from None
+        except errors.ConnectionReconnectingError:
+            raise NoAnswer("the connection was lost before the answer came") from None
         except (errors.Error, OSError) as error:
             raise Unavailable(_why(error)) from error
 
@@ -267,6 +269,9 @@ class Connection:
     async def _lost(self) -> None:
         if self._up.is_set():
             self._up.clear()
+            self._client.fail_requests()
+            for collection in self._collections.values():
+                collection.fail()
             if not self._ended:
                 self._journal.warning(
                     "Connection to NATS lost", event_name="backend.jetstream.connection.lost"
@@ -343,6 +348,10 @@ class _Collection:
             self.taken.append(message)
         elif not self.end.done():
             self.end.set_result(message)
+
+    def fail(self) -> None:
+        if not self.end.done():
+            self.end.set_exception(NoAnswer("the connection was lost before the answer came"))
 
 
 class _AttemptFailed(Exception):

@@ -1,0 +1,64 @@
+"""Publishing when NATS is not well (operations.md 3.5)."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from backends.contract import CATALOGUE, append, notification, read_all
+from backends.jetstream.conftest import Opener, brisk, eventually
+from support.nats import nats_server
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.jetstream.backend import JetStreamBackend
+from aviso_server.core.errors import HistoryFailed, SetupFailed, StorageFailed
+
+
+async def test_nats_away(tmp_path: Path) -> None:
+    """Every operation fails with its own error in bounded time, and nothing is stored later."""
+    with nats_server(tmp_path) as server:
+        backend = await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
+        await append(backend, 2)
+        server.kill()
+        async with asyncio.timeout(20):
+            with pytest.raises(StorageFailed) as failure:
+                await backend.append(notification(payload="lost"), key="lost")
+            assert failure.value.message == "Failed to publish notification message to JetStream"
+            await eventually(lambda: not backend.connected)
+            with pytest.raises(SetupFailed, match="Failed to ensure stream exists"):
+                await backend.bounds("ev")
+            with pytest.raises(HistoryFailed):
+                await backend.read("ev", 1, 2, limit=10)
+            with pytest.raises(HistoryFailed):
+                await backend.first_since("ev", 0)
+            server.start()
+            await backend._connection.until_connected(20)
+            assert await backend.bounds("ev") == Bounds(1, 2)
+            assert [e.sequence for e in await read_all(backend, 1, 2)] == [1, 2]
+        await backend.close()
+
+
+async def test_a_short_absence_is_bridged(tmp_path: Path) -> None:
+    """A publish during a restart of NATS is retried and succeeds."""
+    with nats_server(tmp_path) as server:
+        options = replace(brisk(server.url), publish_retry_attempts=12)
+        backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
+        await append(backend, 2)
+        server.kill()
+        waiting = asyncio.ensure_future(backend.append(notification(payload="x"), key="x"))
+        await asyncio.to_thread(server.start)
+        async with asyncio.timeout(30):
+            assert (await waiting).sequence == 3
+        assert backend.reconnects == 1
+        await backend.close()
+
+
+async def test_many_in_flight(opened: Opener) -> None:
+    """Publishes overlap: a thousand at once are all stored, each once."""
+    backend = await opened()
+    receipts = await asyncio.gather(
+        *(backend.append(notification(payload=n), key=f"{n % 500}") for n in range(1000))
+    )
+    assert sorted({r.sequence for r in receipts}) == list(range(1, 501))
+    assert sum(r.repeated for r in receipts) == 500

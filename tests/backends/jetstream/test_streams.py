@@ -1,0 +1,135 @@
+"""Streams on a real server: ensured once, kept in line, never taken from others (op. 3.2)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from backends.contract import CATALOGUE, append, notification
+from backends.jetstream.conftest import Opener
+from nats.aio.msg import Msg
+
+from aviso_server.backends.jetstream.backend import JetStreamBackend
+from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.errors import SetupFailed, StorageFailed
+from aviso_server.core.json import Json
+from aviso_server.core.schema import Catalogue, StoragePolicy
+
+
+class Advisories:
+    """What the server itself says was done to streams."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def listen(self, backend: JetStreamBackend) -> None:
+        """Begin to note them."""
+        await backend._connection.subscribe("$JS.EVENT.ADVISORY.STREAM.*.*", self._note)
+        await backend._connection._client.flush()
+
+    async def settled(self, backend: JetStreamBackend) -> list[str]:
+        """All that were sent before now."""
+        await backend._connection._client.flush()
+        return self.seen
+
+    async def _note(self, message: Msg) -> None:
+        self.seen.append(message.subject.removeprefix("$JS.EVENT.ADVISORY.STREAM."))
+
+
+async def config_of(backend: JetStreamBackend, stream: str = "EV") -> dict[str, Json]:
+    """The stream's configuration now."""
+    config = (await backend._connection.call(f"STREAM.INFO.{stream}"))["config"]
+    assert isinstance(config, dict)
+    return config
+
+
+async def make(backend: JetStreamBackend, **settings: Json) -> None:
+    """Create the stream of ``ev`` as somebody else would."""
+    body: dict[str, Json] = {"name": "EV", "subjects": ["ev.>"], **settings}
+    await backend._connection.call("STREAM.CREATE.EV", body)
+
+
+async def test_a_stream_is_created_once_and_left_alone(opened: Opener) -> None:
+    """Many publishes from two processes at once create it once and never update it."""
+    one, other = await opened(), await opened()
+    advisories = Advisories()
+    await advisories.listen(one)
+    await asyncio.gather(
+        *(b.append(notification(payload=n), key=f"{n}") for n, b in enumerate([one, other] * 20))
+    )
+    third = await opened()
+    await third.bounds("ev")
+    assert await advisories.settled(one) == ["CREATED.EV"]
+
+
+async def test_drift_is_mended_once(opened: Opener) -> None:
+    """A reference server's stream gets our settings in one update, and its messages stay."""
+    backend = await opened()
+    await make(backend, max_msgs_per_subject=5, max_consumers=7)
+    await backend._connection._client.request("ev.n", b"1")
+    advisories = Advisories()
+    await advisories.listen(backend)
+    await append(backend, 3)
+    assert await advisories.settled(backend) == ["UPDATED.EV"]
+    config = await config_of(backend)
+    assert (config["max_msgs_per_subject"], config["allow_direct"]) == (-1, True)
+    assert config["max_consumers"] == 7
+    assert (await backend.bounds("ev")).first == 1
+
+
+async def test_limits_follow_the_schema(opened: Opener) -> None:
+    """domain.md 13: every key of a storage policy reaches the stream."""
+    policy = StoragePolicy(retention_s=3600, max_messages=10, max_bytes=2_000_000, compression=True)
+    schema = replace(CATALOGUE.schemas["ev"], storage=policy)
+    await append(await opened(), 1)
+    backend = await opened(Catalogue([schema]))
+    await append(backend, 1)
+    config = await config_of(backend)
+    assert (config["max_msgs"], config["max_bytes"]) == (10, 2_000_000)
+    assert (config["max_age"], config["compression"]) == (3600 * 10**9, "s2")
+
+
+async def test_a_refused_update_does_not_stop_publishing(opened: Opener) -> None:
+    """operations.md 3.2: three replicas on one server cannot be had; notify goes on."""
+    await append(await opened(), 1)
+    backend = await opened(streams=StreamDefaults(replicas=3))
+    assert (await backend.append(notification(), key="more")).sequence == 2
+
+
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+async def test_other_retention_is_refused(opened: Opener, retention: str) -> None:
+    """Messages that vanish when read cannot be history."""
+    backend = await opened()
+    await make(backend, retention=retention)
+    with pytest.raises(SetupFailed, match=f"retention policy '{retention}'"):
+        await backend.bounds("ev")
+    with pytest.raises(StorageFailed) as failure:
+        await append(backend, 1)
+    assert failure.value.message == "Failed to publish notification message to JetStream"
+    assert f"'{retention}'" in failure.value.details
+
+
+async def test_storage_type_found_later(opened: Opener) -> None:
+    """A stream that appears with another storage type fails set-up and is not altered."""
+    backend = await opened()
+    await make(backend, storage="memory", description="theirs")
+    with pytest.raises(SetupFailed) as failure:
+        await backend.bounds("ev")
+    assert failure.value.message == (
+        "Stream 'EV' uses storage type 'memory', configuration wants 'file'"
+    )
+    assert (await config_of(backend))["description"] == "theirs"
+
+
+async def test_a_wipe_spares_what_comes_after(opened: Opener) -> None:
+    """Notifications published while a wipe runs are either wiped whole or kept whole."""
+    backend = await opened()
+    await append(backend, 50)
+    wiping = asyncio.ensure_future(backend.wipe("ev"))
+    await asyncio.gather(
+        *(backend.append(notification(payload=n), key=f"w{n}") for n in range(50)),
+    )
+    wiped = await wiping
+    bounds = await backend.bounds("ev")
+    assert bounds.last == 100
+    assert bounds.first == wiped + 1
+    assert bounds.deleted == 0
