@@ -166,6 +166,8 @@ def _rules(settings: Settings) -> StreamRules:
         # With a pause after each batch, batches are what the operator says they are.
         read_size=STORE_BATCH if remote and not delay_s else None,
         batch_delay_s=delay_s,
+        read_attempts=1 + _recovery(settings).attempts if remote else 1,
+        read_delay_s=_recovery(settings).delay_s,
         history_cap=watch.max_historical_notifications,
         queue_size=watch.client_queue_size,
     )

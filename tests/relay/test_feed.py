@@ -293,6 +293,25 @@ async def test_a_history_failure_is_an_error() -> None:
             assert "replay_completed" not in reader.kinds
 
 
+async def test_a_store_that_comes_back_is_read_on() -> None:
+    """A passing failure is waited out: the stream goes on where it was, with heartbeats."""
+    backend = FaultyBackend(memory())
+    async with relay(
+        backend, batch_size=1, read_attempts=1000, read_delay_s=0.0001, heartbeat_s=0.01
+    ) as world:
+        for _ in range(3):
+            await world.publish()
+        backend.fail_reads_from = 2
+        reader = await world.watch(from_id="1")
+        await reader.until(lambda r: r.kinds.count("heartbeat") >= 3)
+        assert reader.sequences == [1]
+        backend.fail_reads_from = None
+        await world.publish()
+        await reader.until_sequence(4)
+        assert reader.sequences == [1, 2, 3, 4]
+        assert "error" not in reader.kinds
+
+
 async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
     """http.md 4.2 step 15: a store that does not answer is SetupFailed, and nothing leaks."""
     backend = FaultyBackend(memory())

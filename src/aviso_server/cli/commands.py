@@ -69,12 +69,19 @@ def serve(
         int | None,
         typer.Option(metavar="PORT", min=0, max=65_535, help="Port; 0 picks one and prints it."),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=256, help="Processes that share the port; needs jetstream."
+        ),
+    ] = 1,
 ) -> None:
     """Run the server until it is told to stop."""
     chosen: dict[str, Json] = {"host": host, "port": port}
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     loaded = _load(config, overrides={"application": given})
     # Imported here so that check and schema need no event loop, broker client or web framework.
+    from aviso_server import workers as crew  # noqa: PLC0415
     from aviso_server.server import Running, run  # noqa: PLC0415
 
     def started(running: Running) -> None:
@@ -82,6 +89,8 @@ def serve(
         text = banner(running.url, loaded.catalogue, kept=running.kept)
         typer.echo(text, err=True)
 
+    if workers > 1:
+        raise typer.Exit(crew.run(loaded, workers, started=started))
     raise typer.Exit(run(loaded, started=started))
 
 

@@ -22,6 +22,7 @@ then detaches. All other waiting happens in ``Pulse.wait``.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -224,8 +225,14 @@ class Feed:
         if position > last:
             await self._looked(None)
         while position <= last:
-            batch = await self._meanwhile(
-                self._sources.history.read(self._query.event_type, position, last, limit=limit)
+            batch = await self._patiently(
+                partial(
+                    self._sources.history.read,
+                    self._query.event_type,
+                    position,
+                    last,
+                    limit=limit,
+                )
             )
             if not promised:
                 await self._looked(batch.bounds)
@@ -322,7 +329,7 @@ class Feed:
             last_sequence=first - 1,
         )
         self._leave()
-        boundary = await self._meanwhile(self._subscribe())
+        boundary = await self._patiently(self._subscribe)
         await self._history(first, boundary, LIVE)
 
     def _shown(self, chunk: Chunk) -> bytes:
@@ -340,17 +347,38 @@ class Feed:
         if self._pulse.beats():
             await self._put(Heartbeat())
 
-    async def _meanwhile(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+    async def _patiently(self, ask: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Ask the store, again after a while when it fails; HistoryFailed when it stays away."""
+        attempt = 1
+        while True:
+            task = await self._meanwhile(ask())
+            failure = task.exception()
+            if failure is None:
+                return task.result()
+            if isinstance(failure, HistoryLost) or attempt >= self._rules.read_attempts:
+                if isinstance(failure, HistoryFailed):
+                    raise failure
+                raise HistoryFailed("Failed to read history", details=str(failure)) from failure
+            self._journal.warning(
+                "History could not be read and is tried again",
+                event_name="stream.replay.batch.failed",
+                attempt=attempt,
+                error=str(failure),
+            )
+            await self._meanwhile(asyncio.sleep(self._rules.read_delay_s * attempt))
+            attempt += 1
+
+    async def _meanwhile(self, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
         """Await something slow; heartbeats go on and stop conditions hold meanwhile."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._pulse.wake())
         try:
             while not task.done():
                 await self._pulse.wait()
                 await self._beat()
-            return task.result()
         finally:
             task.cancel()
+        return task
 
     async def _put(self, frame: Frame) -> None:
         await self._send(self._frame(frame))

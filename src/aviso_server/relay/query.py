@@ -41,6 +41,10 @@ class StreamRules:
     """Announced to clients, and how much is read at a time unless ``read_size`` says otherwise."""
     read_size: int | None = None
     batch_delay_s: float = 0.0
+    read_attempts: int = 1
+    """How often a batch of history is asked for before the stream ends with an error (D6)."""
+    read_delay_s: float = 2.0
+    """Waited before the second attempt; the n-th waits n - 1 times as long."""
     history_cap: int = 10_000
     queue_size: int = 1000
 

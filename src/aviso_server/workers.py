@@ -1,0 +1,237 @@
+"""Several processes behind one port: ``serve --workers N``.
+
+The supervisor holds what must exist once: the reserved port and, when it is embedded, the NATS
+server. The workers are ordinary servers that share the port (SO_REUSEPORT) and keep all state in
+JetStream, so a notification accepted by one reaches the watchers of all. A worker that dies is
+started again; its watchers reconnect, to whichever worker the kernel picks.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Event as ProcessEvent
+from pathlib import Path
+
+import structlog
+import uvloop
+from pydantic import SecretStr
+
+from aviso_server.assembly import StartFailed, kept
+from aviso_server.backends.jetstream.backend import JetStreamBackend
+from aviso_server.backends.jetstream.embedded import EmbeddedServer
+from aviso_server.backends.jetstream.options import CannotStart, Embedded
+from aviso_server.relay.pulse import Stop
+from aviso_server.server import (
+    Running,
+    bind,
+    install_signals,
+    log_settings,
+    log_started,
+    report_failed_start,
+    serving,
+    start_log,
+)
+from aviso_server.settings import Settings
+
+START_S = 60.0
+"""How long the first workers may take to be ready."""
+
+STOP_S = 28.0
+"""How long workers may take to end; they give their streams 25 s themselves."""
+
+RESTART_S = 1.0
+"""Wait before a worker that died is started again, so that a broken one does not spin."""
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+def run(settings: Settings, count: int, *, started: Callable[[Running], None]) -> int:
+    """Serve with several processes until told to stop; the exit code."""
+    start_log(settings)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_supervise(settings, count, started))
+    except StartFailed as error:
+        report_failed_start(error)
+        return 1
+    return 0
+
+
+async def _supervise(settings: Settings, count: int, started: Callable[[Running], None]) -> None:
+    if settings.notification_backend.kind != JetStreamBackend.kind:
+        raise StartFailed(
+            "--workers needs notification_backend.kind 'jetstream': in_memory keeps "
+            "notifications in one process"
+        )
+    log_settings(settings)
+    told = asyncio.Event()
+    install_signals(told)
+    async with AsyncExitStack() as stack:
+        shared = await stack.enter_async_context(_shared(settings))
+        crew = await stack.enter_async_context(_crew(shared, count))
+        await _ready(crew, told)
+        application = shared.application
+        running = Running(application.host, application.port, Stop(), kept(settings))
+        if not told.is_set():
+            log_started(running)
+            started(running)
+        await told.wait()
+        structlog.get_logger().info("Shutdown requested", event_name="startup.shutdown.received")
+    structlog.get_logger().info("Server stopped", event_name="startup.server.stopped")
+
+
+@asynccontextmanager
+async def _shared(settings: Settings) -> AsyncIterator[Settings]:
+    """Hold what exists once, and give the settings that workers are to use."""
+    with _reserved(settings.application.host, settings.application.port) as reserved:
+        port = reserved.getsockname()[1]
+        settings = replace(
+            settings, application=settings.application.model_copy(update={"port": port})
+        )
+        jetstream = settings.notification_backend.jetstream
+        if not jetstream.embedded:
+            yield settings
+            return
+        options = Embedded(Path(jetstream.store_dir), sync_always=jetstream.sync_always)
+        try:
+            server = await EmbeddedServer.start(options)
+        except CannotStart as error:
+            raise StartFailed(str(error)) from error
+        reached = {
+            "embedded": False,
+            "nats_url": server.url,
+            "token": SecretStr(server.token),
+        }
+        backend = settings.notification_backend.model_copy(
+            update={"jetstream": jetstream.model_copy(update=reached)}
+        )
+        try:
+            yield replace(settings, notification_backend=backend)
+        finally:
+            await server.stop()
+
+
+def _reserved(host: str, port: int) -> socket.socket:
+    """Hold the port without accepting on it, so that it stays ours while workers come and go."""
+    bind(host, port, shared=False).close()  # says so when somebody else has it
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    held = socket.socket(family, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((host, port))
+    return held
+
+
+@dataclass
+class _Worker:
+    """One place in the crew, and the process that fills it."""
+
+    number: int
+    settings: Settings
+    ready: ProcessEvent = field(default_factory=_SPAWN.Event)
+    process: SpawnProcess | None = None
+
+    def start(self) -> SpawnProcess:
+        self.process = _SPAWN.Process(
+            target=_work,
+            args=(self.settings, self.ready, os.getpid()),
+            name=f"aviso-server worker {self.number}",
+        )
+        self.process.start()
+        return self.process
+
+    async def keep(self) -> None:
+        """Start the process, and again whenever it has died."""
+        journal = structlog.get_logger().bind(worker=self.number)
+        while True:
+            process = self.start()
+            journal.info("Worker started", event_name="startup.worker.started", pid=process.pid)
+            code = await _ended(process)
+            journal.error("Worker died", event_name="startup.worker.died", exit_code=code)
+            await asyncio.sleep(RESTART_S)
+
+
+async def _ended(process: SpawnProcess) -> int | None:
+    """Wait for a process; its exit code."""
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(process.sentinel, gone.set)
+    try:
+        await gone.wait()
+    finally:
+        loop.remove_reader(process.sentinel)
+    process.join()
+    return process.exitcode
+
+
+@asynccontextmanager
+async def _crew(settings: Settings, count: int) -> AsyncIterator[list[_Worker]]:
+    """Keep workers running; told to end in order, all of them at once."""
+    crew = [_Worker(number, settings) for number in range(1, count + 1)]
+    keepers = [asyncio.create_task(worker.keep()) for worker in crew]
+    try:
+        yield crew
+    finally:
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
+        await _end(crew)
+
+
+async def _end(crew: list[_Worker]) -> None:
+    processes = [worker.process for worker in crew if worker.process is not None]
+    for process in processes:
+        process.terminate()
+    try:
+        async with asyncio.timeout(STOP_S):
+            await asyncio.gather(*map(_ended, processes))
+    except TimeoutError:
+        for process in processes:
+            process.kill()
+
+
+async def _ready(crew: list[_Worker], told: asyncio.Event) -> None:
+    """Wait until every worker serves; StartFailed when one cannot."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + START_S
+    for worker in crew:
+        while not worker.ready.is_set() and not told.is_set():
+            if loop.time() > deadline:
+                raise StartFailed("the workers did not get ready; their log lines say why")
+            await asyncio.sleep(0.02)
+
+
+def _work(settings: Settings, ready: ProcessEvent, supervisor: int) -> None:
+    """Be a worker."""
+    _die_with(supervisor)
+    start_log(settings)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, ready))
+
+
+async def _serve(settings: Settings, ready: ProcessEvent) -> None:
+    told = asyncio.Event()
+    install_signals(told)
+    # Ctrl-C reaches the whole process group; only the supervisor acts on it, and then tells us.
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    async with serving(settings, shared=True):
+        ready.set()
+        await told.wait()
+
+
+def _die_with(supervisor: int) -> None:
+    """Ask the kernel to end this process when the supervisor is gone, however it went."""
+    import ctypes  # noqa: PLC0415 - only workers, only on Linux
+    import sys  # noqa: PLC0415
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+        if os.getppid() != supervisor:
+            os._exit(1)
