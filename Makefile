@@ -32,14 +32,14 @@ test: setup check ## Run every check and all tests
 check: format-check lint types imports spelling unit ## What CI runs
 
 format: setup ## Format the code
-	@$(BIN)/ruff format src tests bench
-	@$(BIN)/ruff check --fix-only --quiet src tests bench
+	@$(BIN)/ruff format src tests bench examples
+	@$(BIN)/ruff check --fix-only --quiet src tests bench examples
 
 format-check: setup
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff format --check src tests bench examples
 
 lint: setup ## Lint
-	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff check src tests bench examples
 
 types: setup ## Check types, strictly
 	@$(BIN)/mypy

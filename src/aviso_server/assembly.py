@@ -1,6 +1,7 @@
 """From settings to parts: each part gets the values it needs and none knows the settings."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -13,6 +14,7 @@ from aviso_server.backends.jetstream.options import (
     CannotStart,
     Embedded,
     JetStreamOptions,
+    Pace,
     StreamDefaults,
     Tls,
 )
@@ -36,14 +38,16 @@ class StartFailed(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-async def open_backend(settings: Settings) -> Backend:
-    """The configured backend, ready to be used; StartFailed when it cannot be."""
+async def open_backend(settings: Settings, *, pace: Pace | None = None) -> Backend:
+    """The configured backend, ready to be used; StartFailed when it cannot be.
+
+    ``pace`` sets the waits that operators have no setting for.
+    """
     chosen = settings.notification_backend
     if chosen.kind == JetStreamBackend.kind:
         try:
-            return await JetStreamBackend.open(
-                jetstream_options(settings), settings.catalogue, now_ns=time.time_ns
-            )
+            options = replace(jetstream_options(settings), pace=pace or Pace())
+            return await JetStreamBackend.open(options, settings.catalogue, now_ns=time.time_ns)
         except CannotStart as error:
             raise StartFailed(str(error)) from error
     limits = chosen.in_memory

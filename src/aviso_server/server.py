@@ -21,6 +21,7 @@ from aviso_server.assembly import (
     kept,
     open_backend,
 )
+from aviso_server.backends.jetstream.options import Pace
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
 from aviso_server.http.traffic import Traffic
@@ -80,15 +81,19 @@ async def _serve(settings: Settings, started: Callable[[Running], None] | None) 
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, *, grace_s: float = GRACE_S, shared: bool = False
+    settings: Settings,
+    *,
+    grace_s: float = GRACE_S,
+    shared: bool = False,
+    pace: Pace | None = None,
 ) -> AsyncIterator[Running]:
     """Start everything, in order; leaving the context stops it in reverse.
 
     The port is bound last, when the backend is ready: early clients are refused, not left
-    hanging. ``shared`` lets other processes listen on the same port.
+    hanging. ``shared`` lets other processes listen on the same port; ``pace`` is for the backend.
     """
     async with AsyncExitStack() as stack:
-        backend = await open_backend(settings)
+        backend = await open_backend(settings, pace=pace)
         stack.push_async_callback(backend.close)
         sources = build_sources(settings, backend)
         app = build_app(build_services(settings, backend, sources))

@@ -483,7 +483,7 @@ async def test_a_failed_write_is_a_500(failure: Exception, message: str, details
     async with edge(settings(), Parts(backend)) as broken, wired(broken.running) as wire:
         body = request_for(identifier={"region": "n"})
         answer = await post(wire, NOTIFY, body)
-        assert answer.status == 500
+        assert (answer.status, answer.header("retry-after")) == (500, "5")
         assert answer.body == compact(
             {
                 "code": "NOTIFICATION_STORAGE_FAILED",
@@ -494,7 +494,8 @@ async def test_a_failed_write_is_a_500(failure: Exception, message: str, details
             }
         )
         backend.failures.clear()
-        assert (await post(wire, NOTIFY, body)).status == 200
+        answer = await post(wire, NOTIFY, body)
+        assert (answer.status, answer.header("retry-after")) == (200, None)
 
 
 @pytest.mark.parametrize("endpoint", [WATCH, REPLAY])
@@ -506,7 +507,7 @@ async def test_a_failed_set_up_is_a_500(endpoint: str) -> None:
         answer = await post(
             wire, endpoint, request_for("test_polygon", identifier=identifier, from_id="1")
         )
-        assert answer.status == 500
+        assert (answer.status, answer.header("retry-after")) == (500, "5")
         assert answer.body == compact(
             {
                 "code": "SSE_STREAM_INITIALIZATION_FAILED",

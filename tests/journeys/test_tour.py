@@ -83,6 +83,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     """What ``make run`` starts, on a free port and with a log that machines read."""
     configuration = yaml.safe_load((ROOT / "examples" / "config.yaml").read_text())
     del configuration["logging"]["format"]
+    configuration["notification_backend"]["jetstream"]["store_dir"] = str(tmp_path / "nats")
     with server_process(configuration, tmp_path) as process:
         yield process
 

@@ -80,3 +80,14 @@ def settings(
 ) -> Settings:
     """Settings for a server on a free loopback port, with sections replaced key by key."""
     return parse(document(overrides, schemas=schemas))
+
+
+def on_jetstream(url: str, **jetstream: Json) -> dict[str, Json]:
+    """The section that keeps notifications in a NATS server, with quick reconnects."""
+    brisk: dict[str, Json] = {"reconnect_delay_ms": 100, "timeout_seconds": 10, "retry_attempts": 1}
+    return {
+        "notification_backend": {
+            "kind": "jetstream",
+            "jetstream": {"nats_url": url, **brisk, **jetstream},
+        }
+    }

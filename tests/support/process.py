@@ -96,11 +96,13 @@ def _url(line: str) -> str:
 
 
 @contextmanager
-def server_process(document: dict[str, Json], folder: Path) -> Iterator[ServerProcess]:
+def server_process(
+    document: dict[str, Json], folder: Path, *arguments: str
+) -> Iterator[ServerProcess]:
     """Run a server with this configuration; it is ended with the block."""
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(document))
-    server = ServerProcess(config)
+    server = ServerProcess(config, *arguments)
     try:
         yield server
     finally:

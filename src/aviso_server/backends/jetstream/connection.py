@@ -81,9 +81,9 @@ class Connection:
         journal.info("Connecting", event_name="backend.jetstream.connection.started")
         for attempt in range(1, options.retry_attempts + 1):
             try:
-                await connection._connect()
+                await connection._attempt()
                 break
-            except (OSError, errors.Error, TimeoutError) as error:
+            except (OSError, errors.Error, TimeoutError, Unavailable, Refused) as error:
                 if attempt == options.retry_attempts:
                     raise CannotStart(f"NATS connect failed: {_why(error)}") from error
                 journal.warning(
@@ -95,15 +95,6 @@ class Connection:
                     error=_why(error),
                 )
                 await asyncio.sleep(options.reconnect_delay_s)
-        try:
-            check_version(connection.version)
-            await connection.call("INFO")
-        except CannotStart:
-            await connection.close()
-            raise
-        except (Unavailable, Refused) as error:
-            await connection.close()
-            raise CannotStart(f"NATS connect failed: JetStream is not available: {error}") from None
         return connection
 
     @property
@@ -216,6 +207,22 @@ class Connection:
         await self._client.close()
         self._up.clear()
 
+    async def _attempt(self) -> None:
+        """Connect to a server that is new enough and has JetStream ready.
+
+        A cluster that just started has no leader yet, which passes: it counts as a failed attempt.
+        """
+        await self._connect()
+        try:
+            check_version(self.version)
+            await self.call("INFO")
+        except BaseException as error:
+            self._up.clear()
+            await self._client.abandon()
+            if isinstance(error, Unavailable | Refused):
+                raise Unavailable(f"JetStream is not available: {error}") from error
+            raise
+
     async def _connect(self) -> None:
         """One attempt: every address once. Raises what the last one failed with."""
         options = self._options
@@ -249,10 +256,10 @@ class Connection:
                     **credentials(options),  # type: ignore[arg-type]
                 )
         except _AttemptFailed as failure:
-            await client._close(client.CLOSED, do_cbs=False)  # noqa: SLF001 - no callbacks: never was up
+            await client.abandon()
             raise failure.error from None
         except TimeoutError:
-            await client._close(client.CLOSED, do_cbs=False)  # noqa: SLF001 - as above
+            await client.abandon()
             raise TimeoutError(f"no answer within {options.timeout_s:g} s") from None
         client_ready = True
         self._client = client

@@ -1,0 +1,101 @@
+"""Three NATS servers, three replicas, two server processes; the leader is killed in a storm."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nats as nats_client
+import pytest
+from nats.js.errors import APIError
+from support.config import document, on_jetstream
+from support.nats import NatsServer, nats_cluster
+from support.process import ServerProcess, server_process
+from support.storm import FILTERS, LAST, SCHEMA, weather
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def servers(cluster: list[NatsServer], folder: Path) -> Iterator[tuple[ServerProcess, ...]]:
+    """Two server processes on the cluster, with the waits of production."""
+    urls = ",".join(node.url for node in cluster)
+    chosen = document(
+        {
+            **on_jetstream(urls, replicas=3, reconnect_delay_ms=500),
+            "watch_endpoint": {"sse_heartbeat_interval_sec": 1},
+        },
+        schemas={"storm": SCHEMA},
+    )
+    (folder / "one").mkdir()
+    (folder / "two").mkdir()
+    with (
+        server_process(chosen, folder / "one") as one,
+        server_process(chosen, folder / "two") as two,
+    ):
+        yield one, two
+
+
+async def assembled(cluster: list[NatsServer]) -> None:
+    """Wait until the cluster can hold three replicas."""
+    client = await nats_client.connect([node.url for node in cluster])
+    try:
+        api = client.jetstream()
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await api.add_stream(name="PROBE", subjects=["probe"], num_replicas=3)
+                    await api.delete_stream("PROBE")
+                except (APIError, nats_client.errors.Error):
+                    await asyncio.sleep(0.1)
+                else:
+                    return
+    finally:
+        await client.close()
+
+
+async def leader(cluster: list[NatsServer]) -> NatsServer:
+    """The server that leads the stream."""
+    client = await nats_client.connect([node.url for node in cluster if node.running])
+    try:
+        answer = await client.request("$JS.API.STREAM.INFO.STORM", timeout=10)
+        info: dict[str, Any] = json.loads(answer.data)
+    finally:
+        await client.close()
+    return cluster[int(info["cluster"]["leader"].removeprefix("n"))]
+
+
+async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
+    """Every acknowledged notification reaches every watcher on both servers, exactly once (D4).
+
+    The leader of the stream is killed, and comes back; then the next leader is.
+    """
+    with nats_cluster(tmp_path / "nats") as cluster:
+        await assembled(cluster)
+        with servers(cluster, tmp_path) as (one, two):
+            async with weather(one.url) as storm:
+                await storm.publisher().publish(LAST)
+                for url in (one.url, two.url):
+                    for wanted in FILTERS:
+                        await storm.watch(wanted, url=url)
+                        await storm.watch(wanted, 1, url=url)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(storm.blow(250, publishers=6, urls=(one.url, two.url)))
+                    for moment in (300, 900):
+                        await storm.book.until(moment)
+                        victim = await leader(cluster)
+                        victim.kill()
+                        await storm.book.until(moment + 200)
+                        await asyncio.to_thread(victim.start)
+                await storm.settle()
+                everything = storm.watchers[1]
+                assert everything.received == sorted(storm.book.sent)
+                assert len(set(everything.payloads)) == len(everything.payloads)
+                for watcher in storm.watchers:
+                    watcher.check_frames()
+                    assert watcher.connections == 1
+                late = await storm.watch(start=1, url=two.url, operation="replay")
+                await late.until(lambda: late.kinds()[-1] == "end_of_stream")
+                assert late.received == everything.received

@@ -1,0 +1,201 @@
+"""``serve --workers N``: several processes behind one port, one store (design.md, D4, D10)."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+from backends.jetstream.conftest import eventually
+from support.config import document
+from support.process import ServerProcess, server_process
+from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
+
+from aviso_server.core.json import Json
+
+WORKERS = 3
+NOTICED_S = 30
+"""How long anything may take to end."""
+
+
+def stored_in(folder: Path) -> dict[str, Json]:
+    """A configuration with an embedded NATS server that keeps its store in a folder."""
+    return document(
+        {
+            "notification_backend": {
+                "kind": "jetstream",
+                "jetstream": {
+                    "embedded": True,
+                    "store_dir": str(folder / "store"),
+                    "reconnect_delay_ms": 100,
+                },
+            },
+            "watch_endpoint": {"sse_heartbeat_interval_sec": 1},
+        },
+        schemas={"storm": SCHEMA},
+    )
+
+
+@contextmanager
+def crewed(folder: Path) -> Iterator[ServerProcess]:
+    """A server of several processes; whatever a failed test leaves of it is ended."""
+    with server_process(stored_in(folder), folder, "--workers", str(WORKERS)) as server:
+        family = descendants(server.process.pid)
+        try:
+            yield server
+        finally:
+            server.kill()
+            for pid in family:
+                # Numbers are reused: only what has this test's home is ours to end.
+                if alive(pid) and os.fsencode(folder) in _told(pid, "environ"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below one, as the kernel tells it."""
+    found = [int(child) for child in _told(pid, f"task/{pid}/children").split()]
+    return found + [below for child in found for below in descendants(child)]
+
+
+def workers(server: ServerProcess) -> list[int]:
+    """The processes that serve."""
+    return _running(server, b"spawn_main")
+
+
+def _running(server: ServerProcess, name: bytes) -> list[int]:
+    return [pid for pid in descendants(server.process.pid) if name in _told(pid, "cmdline")]
+
+
+def _told(pid: int, what: str) -> bytes:
+    """What the kernel tells of a process, if it is still there."""
+    try:
+        return Path(f"/proc/{pid}/{what}").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that waits to be collected does not."""
+    state = _told(pid, "stat").rpartition(b")")[2].split()[:1]
+    return state not in ([], [b"Z"])
+
+
+async def spread(storm: Weather, server: ServerProcess) -> None:
+    """Open watchers until every worker has some, as the open connections tell."""
+    port = int(server.url.rpartition(":")[2])
+    while True:
+        for wanted in FILTERS:
+            await storm.watch(wanted, faithful=True)
+        if all(connections(pid, port) >= 2 for pid in workers(server)):
+            return
+        assert len(storm.watchers) < 200
+
+
+def connections(pid: int, port: int) -> int:
+    """How many clients a process serves on a port."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            inodes.add(os.readlink(entry).removeprefix("socket:[").removesuffix("]"))
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    established, local = "01", f":{port:04X}"
+    return sum(
+        row[9] in inodes and row[3] == established and row[1].endswith(local) for row in rows
+    )
+
+
+async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
+    """What one worker accepts reaches the watchers of all, in order and once (D4).
+
+    Readiness holds whichever worker answers, and SIGTERM ends everything: the watchers are told,
+    the exit code is 0 and no process is left.
+    """
+    with crewed(tmp_path) as server:
+        assert len(workers(server)) == WORKERS
+        family = descendants(server.process.pid)
+        async with weather(server.url) as storm:
+            await storm.publisher().publish(LAST)
+            await spread(storm, server)
+            await storm.blow(30, publishers=6)
+            await storm.settle()
+            assert await all_ready(server.url)
+            # Their NATS server dies too: it comes back on its port, and so do they.
+            (store,) = _running(server, b"nats-server")
+            os.kill(store, signal.SIGKILL)
+            await storm.blow(30, publishers=6)
+            await storm.settle()
+            assert await all_ready(server.url)
+            for watcher in storm.watchers:
+                watcher.check_frames()
+                watcher.faithful = False
+            server.signal(signal.SIGTERM)
+            for watcher in storm.watchers:
+                await watcher.until(lambda it=watcher: it.kinds()[-1] == "server_shutdown")
+        assert await asyncio.to_thread(server.wait, NOTICED_S) == 0
+        await eventually(lambda: not any(map(alive, family)))
+
+
+async def all_ready(url: str) -> bool:
+    """Whether thirty connections in a row, which the kernel spreads, find a ready server."""
+    for _ in range(30):
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/ready") as response:
+            if response.status != 200:
+                return False
+    return True
+
+
+async def test_worker_crash(tmp_path: Path) -> None:
+    """A worker killed in a storm is replaced; its watchers come back, and nobody misses anything.
+
+    The watchers of the other workers keep their connections.
+    """
+    with crewed(tmp_path) as server:
+        async with weather(server.url) as storm:
+            await storm.publisher().publish(LAST)
+            await spread(storm, server)
+            victim, *others = workers(server)
+            orphans = connections(victim, int(server.url.rpartition(":")[2]))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(storm.blow(60))
+                await storm.book.until(80)
+                os.kill(victim, signal.SIGKILL)
+            await storm.settle()
+            moved = [watcher for watcher in storm.watchers if watcher.connections > 1]
+            assert 0 < len(moved) <= orphans
+            await eventually(lambda: len(workers(server)) == WORKERS)
+            assert set(others) < set(workers(server))
+            server.printed("startup.worker.died")
+            server.printed("startup.worker.started", times=WORKERS + 1)
+            await storm.blow(10)
+            await storm.settle()
+
+
+async def test_supervisor_crash(tmp_path: Path) -> None:
+    """Nothing outlives a supervisor that is killed, and the next one finds every notification."""
+    with crewed(tmp_path) as server:
+        family = descendants(server.process.pid)
+        assert len(family) >= WORKERS + 1
+        async with weather(server.url) as storm:
+            await storm.blow(20)
+            sent = dict(storm.book.sent)
+            await storm.watch()
+            server.signal(signal.SIGKILL)
+            server.process.wait(NOTICED_S)
+            await eventually(lambda: not any(map(alive, family)))
+    with crewed(tmp_path) as server:
+        async with weather(server.url) as storm:
+            replay = await storm.watch(start=1, operation="replay")
+            await replay.until(lambda: replay.kinds()[-1] == "end_of_stream")
+            found = {event.data["sequence"]: event.data["data"]["identifier"]
+                     for event in replay.events if event.kind == "replay"}
+            assert sorted(found) == sorted(sent) == list(range(1, 81))
+            assert all(
+                found[sequence] == {name: str(value) for name, value in sent[sequence].items()}
+                for sequence in sent
+            )
+        server.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(server.wait, NOTICED_S) == 0

@@ -1,0 +1,199 @@
+"""Documentation that cannot rot: its links, codes, routes, commands and frames are checked."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from aviso_server.cli.commands import app
+from aviso_server.core.fields.field import ScalarField, SpatialField
+from aviso_server.core.frame import (
+    Closing,
+    Established,
+    Frame,
+    Framer,
+    Heartbeat,
+    HistoryGap,
+    LimitReached,
+    Reason,
+    ReplayCompleted,
+    ReplayStarted,
+    StreamFailed,
+)
+from aviso_server.core.operation import Operation
+from aviso_server.http.app import ROUTES, Route
+from aviso_server.http.errors import TABLE, row_of, unexpected_answer
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r"^\| `([A-Z_]+)` \| (\d{3}) \|", re.MULTILINE)
+_DECISION = re.compile(r"\bD[1-9]\d?\b")
+_SETTING = re.compile(
+    r"`((?:application|watch_endpoint|logging|notification_backend)(?:\.\w+)+)[`:]"
+)
+TEN_O_CLOCK = 1_772_618_400_000_000_000
+"""2026-03-04T10:00:00Z, the moment in the examples."""
+
+
+def _page(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors a reader's browser makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", _CODE_BLOCK.sub("", text), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_page)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link names a file of the repository, and its anchor a heading there."""
+    for link in _LINK.findall(_CODE_BLOCK.sub("", page.read_text())):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        file = page.parent / target if target else page
+        assert file.exists(), link
+        if anchor:
+            assert anchor in _anchors(file.read_text()), link
+
+
+def test_pages_are_reachable() -> None:
+    """Every page can be reached from the README by following links."""
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in seen:
+            continue
+        seen.add(page)
+        if page.is_dir():
+            waiting += page.glob("*.md")
+        elif page.suffix == ".md":
+            links = _LINK.findall(page.read_text())
+            targets = [page.parent / link.partition("#")[0] for link in links if "://" not in link]
+            waiting += [target for target in targets if target.exists()]
+    assert [_page(page) for page in PAGES if page.resolve() not in seen] == []
+
+
+def test_pictures_are_small() -> None:
+    """Every picture is shown somewhere and has less than 200 kB."""
+    shown = "".join(page.read_text() for page in PAGES)
+    for picture in (DOCS / "pictures").iterdir():
+        assert picture.name in shown
+        assert picture.stat().st_size < 200_000
+
+
+def test_every_error_code_is_documented() -> None:
+    """docs/errors.md has exactly the codes the server answers with, and their statuses."""
+    known = {("INTERNAL_ERROR", unexpected_answer("").status)}
+    for kind in TABLE:
+        for operation in Operation:
+            error = kind.__new__(kind)
+            row = row_of(error, operation)
+            known.add((str(row.code), row.status))
+    table = (DOCS / "errors.md").read_text().split("## Codes\n")[1].split("\n## ")[0]
+    assert {(code, int(status)) for code, status in _ROW.findall(table)} == known
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_is_documented(route: Route) -> None:
+    """docs/protocol.md or docs/operations.md names every method and path."""
+    text = (DOCS / "protocol.md").read_text() + (DOCS / "operations.md").read_text()
+    shown = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", route.path)
+    assert f"`{route.method} {shown}`" in text
+
+
+def test_every_command_is_documented() -> None:
+    """docs/operations.md names every command; every option is in some page."""
+    command = typer.main.get_command(app)
+    text = (DOCS / "operations.md").read_text()
+    pages = "".join(page.read_text() for page in PAGES)
+    commands: dict[str, typer.core.TyperCommand] = command.commands  # type: ignore[attr-defined]
+    assert commands
+    for name, item in commands.items():
+        assert f"aviso-server {name} " in text
+        for parameter in item.params:
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    assert option in pages, option
+
+
+def test_every_field_type_is_documented() -> None:
+    """docs/schema.md has a row for every field type."""
+    text = (DOCS / "schema.md").read_text()
+    kinds = [*ScalarField.__subclasses__(), *SpatialField.__subclasses__()]
+    names = {kind.type for kind in kinds if hasattr(kind, "type")}
+    assert len(names) == 9
+    assert {name for name in names if f"| `{name}` |" not in text} == set()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Established(3600),
+        ReplayStarted(batch_size=100, from_sequence=5, from_ns=None, end_sequence=None, to_ns=None),
+        HistoryGap(5, 120),
+        LimitReached(10_000),
+        ReplayCompleted(),
+        Heartbeat(),
+        StreamFailed("Failed to read history"),
+        Closing(Reason.END_OF_STREAM),
+    ],
+    ids=lambda frame: type(frame).__name__,
+)
+def test_every_frame_is_shown_as_it_is(frame: Frame) -> None:
+    """docs/protocol.md shows each control frame with its exact bytes."""
+    framer = Framer("0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6", "polygon.*.1200")
+    shown = framer.render(frame, TEN_O_CLOCK).decode().strip()
+    assert shown in (DOCS / "protocol.md").read_text()
+
+
+def test_every_decision_cited_is_explained() -> None:
+    """Decisions that code and tests cite, such as D8, are in docs/compatibility.md."""
+    explained = set(_DECISION.findall((DOCS / "compatibility.md").read_text()))
+    cited: set[str] = set()
+    for folder in ("src", "tests", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            cited |= set(_DECISION.findall(path.read_text()))
+    assert len(cited) > 20
+    assert cited <= explained
+
+
+def test_every_setting_named_exists() -> None:
+    """Settings that a page names are in docs/configuration.md, which a test holds to the model."""
+    listed = (DOCS / "configuration.md").read_text()
+    named: set[str] = set()
+    for page in PAGES:
+        named |= set(_SETTING.findall(page.read_text()))
+    assert len(named) >= 8
+    assert [path for path in sorted(named) if f"`{path}`" not in listed] == []
+
+
+def test_no_file_knows_this_machine() -> None:
+    """No file names a package registry's host, or a path of the machine it was made on."""
+    hosts = ("pypi" + ".org", "pythonhosted" + ".org", "npmjs" + ".org", "crates" + ".io")
+    folders = ("/" + "work/", "/" + "root/")
+    found: list[str] = []
+    for path in _files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue  # a picture
+        found += [f"{_page(path)}: {word}" for word in (*hosts, *folders) if word in text]
+    assert found == []
+
+
+def _files() -> Iterator[Path]:
+    """What belongs to the project; not what its recipes make."""
+    for folder in ("src", "tests", "docs", "bench", "examples", "deploy", ".ci"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and not {"__pycache__", "results"} & set(path.parts):
+                yield path
+    yield from (path for path in ROOT.glob("*") if path.is_file())
