@@ -21,6 +21,7 @@ from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import Query, StreamRules, query_of
+from aviso_server.relay.subscription import Chunk
 
 NOW_NS = 1_772_618_400_000_000_000
 """2026-03-04T10:00:00Z, the instant of the contract's examples."""
@@ -37,10 +38,17 @@ class Reader:
     open: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, frames: bytes) -> None:
         """What the HTTP edge would do: take the bytes, sometimes only later."""
         await self.open.wait()
-        self.sent.append(data)
+        self.sent.append(frames)
+
+    def pass_on(self, chunk: Chunk) -> bool:
+        """What an idle connection does."""
+        if not self.open.is_set() or chunk.frames is None:
+            return False
+        self.sent.append(chunk.frames)
+        return True
 
     @property
     def events(self) -> list[Event]:
@@ -106,7 +114,7 @@ class Relay:
         reader = Reader(feed)
         if not stalled:
             reader.open.set()
-        reader.task = asyncio.create_task(feed.run(reader.send))
+        reader.task = asyncio.create_task(feed.run(reader))
         self._stack.push_async_callback(_cancelled, reader.task)
         return reader
 

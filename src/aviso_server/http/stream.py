@@ -11,6 +11,7 @@ from aviso_server.core.wire import parse_request
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import error_answer
 from aviso_server.http.journal import log_refused
+from aviso_server.http.outlet import ChunkedOutlet
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.query import Query, query_of
@@ -54,8 +55,10 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
 
 async def _run(request: web.Request, feed: Feed) -> web.StreamResponse:
     response = web.StreamResponse(headers=SSE_HEADERS)
-    await response.prepare(request)
-    await feed.run(response.write)
+    writer = await response.prepare(request)
+    if writer is None:  # pragma: no cover - only when prepared before
+        raise ConnectionResetError("the response has ended")
+    await feed.run(ChunkedOutlet(request, response, writer))
     await response.write_eof()
     return response
 

@@ -14,17 +14,18 @@ Rules
 - Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
 
 Theory of operation
-``run`` is the one coroutine of a connection. It hands bytes to ``send``, which sets the pace: it
-returns when the client can take more. While it is blocked the bounded subscription fills, and
-then detaches. All other waiting happens in ``Pulse.wait``.
+``run`` is the one coroutine of a connection. It hands bytes to the outlet, which sets the pace:
+sending returns when the client can take more. While it is blocked the bounded subscription fills,
+and then detaches. All other waiting happens in ``Pulse.wait``; while the live phase rests there,
+the hub hands chunks straight to the outlet (``_pass_on``), which spares waking this coroutine.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 
 import structlog
 
@@ -59,11 +60,11 @@ from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.core.operation import Operation
 from aviso_server.relay.history import History
 from aviso_server.relay.hub import Hub
+from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.subscription import Chunk, Subscription
 
-Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 _Result = TypeVar("_Result")
 
 
@@ -94,7 +95,9 @@ class Feed:
         """Where history begins as asked for, which may be older than anything kept."""
         self._end: int | None = None
         """The effective end of history, where the request gave an end point."""
-        self._send: Send = _nowhere
+        self._outlet: Outlet | None = None
+        self._idle = False
+        """True while the live phase waits for the next notification."""
         self._journal = structlog.get_logger().bind(
             request_id=query.request_id, event_type=query.event_type, topic=query.topic
         )
@@ -127,9 +130,9 @@ class Feed:
         self._pulse.close()
         self._leave()
 
-    async def run(self, send: Send) -> None:
+    async def run(self, outlet: Outlet) -> None:
         """Send the whole stream, from the opening frame to the closing one."""
-        self._send = send
+        self._outlet = outlet
         await self._put(self._opening())
         reason = Reason.END_OF_STREAM
         try:
@@ -180,13 +183,10 @@ class Feed:
 
     async def _subscribe(self) -> int:
         """Join the live feed; the boundary H. The feed owns the subscription from here on."""
-        self._subscription = await self._sources.hub.subscribe(
-            self._query.event_type,
-            self._query.filter,
-            limit=self._rules.queue_size,
-            wake=self._pulse.wake,
-        )
-        return self._subscription.boundary
+        joined = Subscription(self._rules.queue_size, self._pulse.wake, self._pass_on)
+        await self._sources.hub.subscribe(self._query.event_type, self._query.filter, joined)
+        self._subscription = joined
+        return joined.boundary
 
     def _leave(self) -> None:
         if self._subscription is not None:
@@ -319,7 +319,15 @@ class Feed:
             elif subscription.failure is not None:
                 raise subscription.failure
             else:
+                self._idle = True
                 await self._pulse.wait()
+                self._idle = False
+
+    def _pass_on(self, chunk: Chunk) -> bool:
+        """Let the hub write to an idle stream: all before it was sent, and nothing else is due."""
+        if not self._idle or not self._pulse.resting or self._outlet is None:
+            return False
+        return self._outlet.pass_on(chunk)
 
     async def _catch_up(self, first: int) -> None:
         """Go back to history for what did not fit into the queue, and join live again (D8)."""
@@ -380,6 +388,10 @@ class Feed:
             task.cancel()
         return task
 
+    async def _send(self, frames: bytes) -> None:
+        if self._outlet is not None:
+            await self._outlet.send(frames)
+
     async def _put(self, frame: Frame) -> None:
         await self._send(self._frame(frame))
 
@@ -400,7 +412,3 @@ class _Quota:
         self.exceeded = self.allowed is not None and self.taken >= self.allowed
         self.taken += not self.exceeded
         return not self.exceeded
-
-
-async def _nowhere(_: bytes) -> None:
-    """Where a feed sends before it runs."""

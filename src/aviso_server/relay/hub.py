@@ -12,7 +12,7 @@ Rules
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -85,15 +85,12 @@ class Hub:
         # The block's own error goes on by itself: the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
-    async def subscribe(
-        self, event_type: str, request: Filter, *, limit: int, wake: Callable[[], None]
-    ) -> Subscription:
+    async def subscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
         """Join the live feed and take the boundary H in one step (D4)."""
         stream = self._streams.get(event_type)
         if stream is None:
             bounds = await self._backend.bounds(event_type)
             stream = self._streams.get(event_type) or self._open(event_type, bounds)
-        subscription = Subscription(limit, wake)
         stream.add(request, subscription)
         try:
             bounds = await self._backend.bounds(event_type)
@@ -104,7 +101,6 @@ class Hub:
             stream.recent.agree(bounds)
         # A store that answers from a replica may lag behind what this process has dispatched.
         subscription.boundary = max(bounds.last, subscription.boundary)
-        return subscription
 
     def unsubscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
         """Leave the live feed; the last one out ends the tail."""

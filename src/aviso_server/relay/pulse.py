@@ -54,6 +54,11 @@ class Pulse:
         self._timer: asyncio.TimerHandle | None = None
         stop.listen(self.wake)
 
+    @property
+    def resting(self) -> bool:
+        """True while the stream waits and nothing has woken it."""
+        return self._waiting is not None and not self._woken
+
     def end_after(self, seconds: float) -> None:
         """Set the deadline, unless there is an earlier one."""
         self._deadline = min(self._deadline, self._loop.time() + seconds)

@@ -17,12 +17,14 @@ MAX_QUEUED_BYTES = 4 * 1024 * 1024
 """Second bound on a queue: 1000 notifications of 256 KiB would be 256 MiB per stalled reader."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chunk:
     """Consecutive matching notifications of one dispatch, rendered once for all subscribers."""
 
     items: Sequence[tuple[int, bytes | Unreadable]]
     """Sequence and ``live-notification`` frame, or what stands in its place."""
+    encoded: bytes | None = None
+    """The frames as the connections write them, kept by the first that does."""
 
     @property
     def first(self) -> int:
@@ -61,6 +63,8 @@ class Subscription:
     """Notifications queued at the most."""
     wake: Callable[[], None]
     """Called whenever there is something to look at."""
+    pass_on: Callable[[Chunk], bool]
+    """Delivers a chunk past the queue if the subscriber is idle; False if it is not."""
     boundary: int = 0
     """H: only what lies above it is live for this subscriber (D4)."""
     resume_at: int | None = None
@@ -72,6 +76,8 @@ class Subscription:
 
     def offer(self, chunk: Chunk) -> bool:
         """Take a chunk; False when it does not fit and the subscription has detached."""
+        if not self._chunks and chunk.first > self.boundary and self.pass_on(chunk):
+            return True
         count = len(chunk.items)
         full = self._queued + count > self.limit
         if full or (self._chunks and self._queued_bytes + chunk.size > MAX_QUEUED_BYTES):

@@ -169,7 +169,7 @@ async def test_replay_across_a_restart(own: NatsServer) -> None:
         replay = await storm.watch(start=1, operation="replay")
         await replay.until(lambda: len(replay.received) >= 50)
         own.kill()
-        await ready(storm, expected=False)
+        await replay.until(lambda: replay.beats >= 3)
         await asyncio.to_thread(own.start)
         await replay.until(lambda: replay.kinds()[-1] == "end_of_stream")
         assert replay.received == list(range(1, 201))
@@ -239,6 +239,8 @@ async def test_slow_reader_across_a_restart(own: NatsServer) -> None:
         await ready(storm, expected=False)
         slow.reading.set()
         await slow.until(lambda: len(slow.received) >= 10)
+        beats = slow.beats
+        await slow.until(lambda: slow.beats >= beats + 3)
         await asyncio.to_thread(own.start)
         await storm.settle()
         assert slow.received == list(range(2, 123))
