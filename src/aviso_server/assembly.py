@@ -131,6 +131,7 @@ def build_services(settings: Settings, backend: Backend, sources: Sources) -> Se
         administration=Administration(backend, settings.catalogue),
         authenticator=Anonymous(),
         now_ns=time.time_ns,
+        journal=structlog.get_logger().bind(),
         max_body_bytes=settings.application.max_body_bytes,
         max_batch_bytes=settings.application.max_batch_bytes,
         max_batch_items=settings.application.max_batch_items,

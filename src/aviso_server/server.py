@@ -1,6 +1,7 @@
 """A running server: everything started in order, stopped in reverse (operations.md 11)."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -71,6 +72,7 @@ async def _serve(settings: Settings, started: Callable[[Running], None] | None) 
     told = asyncio.Event()
     install_signals(told)
     async with serving(settings) as running:
+        settle_memory()
         log_started(running)
         if started is not None:
             started(running)
@@ -115,6 +117,17 @@ async def serving(
         stack.callback(sources.stop.request)
         port = listener.getsockname()[1]
         yield Running(address[0], port, sources.stop, kept(settings))
+
+
+def settle_memory() -> None:
+    """Tell the garbage collector that what exists now stays.
+
+    Notifications make many short-lived objects and few cycles. Looking through everything that
+    was loaded at the start again and again cost a tenth of the time of a notify.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:

@@ -35,6 +35,7 @@ from aviso_server.server import (
     log_started,
     report_failed_start,
     serving,
+    settle_memory,
     start_log,
 )
 from aviso_server.settings import Settings
@@ -222,6 +223,7 @@ async def _serve(settings: Settings, ready: ProcessEvent) -> None:
     asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     async with serving(settings, shared=True):
+        settle_memory()
         ready.set()
         await told.wait()
 

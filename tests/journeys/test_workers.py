@@ -10,7 +10,8 @@ from pathlib import Path
 
 import aiohttp
 from backends.jetstream.conftest import eventually
-from support.config import document
+from support.config import document, on_jetstream
+from support.nats import nats_server
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
 
@@ -111,8 +112,7 @@ def connections(pid: int, port: int) -> int:
 async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
     """What one worker accepts reaches the watchers of all, in order and once (D4).
 
-    Readiness holds whichever worker answers, and SIGTERM ends everything: the watchers are told,
-    the exit code is 0 and no process is left.
+    SIGTERM ends everything: the watchers are told, the exit code is 0 and no process is left.
     """
     with crewed(tmp_path) as server:
         assert len(workers(server)) == WORKERS
@@ -122,13 +122,11 @@ async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
             await spread(storm, server)
             await storm.blow(30, publishers=6)
             await storm.settle()
-            assert await all_ready(server.url)
             # Their NATS server dies too: it comes back on its port, and so do they.
             (store,) = _running(server, b"nats-server")
             os.kill(store, signal.SIGKILL)
             await storm.blow(30, publishers=6)
             await storm.settle()
-            assert await all_ready(server.url)
             for watcher in storm.watchers:
                 watcher.check_frames()
                 watcher.faithful = False
@@ -139,13 +137,31 @@ async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
         await eventually(lambda: not any(map(alive, family)))
 
 
-async def all_ready(url: str) -> bool:
-    """Whether thirty connections in a row, which the kernel spreads, find a ready server."""
-    for _ in range(30):
-        async with aiohttp.ClientSession() as session, session.get(f"{url}/ready") as response:
-            if response.status != 200:
-                return False
-    return True
+async def test_readiness(tmp_path: Path) -> None:
+    """Each worker tells of itself: while NATS is away none is ready, and all of them live (D24)."""
+    with nats_server(tmp_path / "nats") as nats:
+        chosen = document(on_jetstream(nats.url), schemas={"storm": SCHEMA})
+        with server_process(chosen, tmp_path, "--workers", "2") as server:
+            assert await answers(server, "/ready") == {200}
+            nats.kill()
+            await eventually(lambda: _all(server, "/ready", 503))
+            assert await answers(server, "/health") == {200}
+            await asyncio.to_thread(nats.start)
+            await eventually(lambda: _all(server, "/ready", 200))
+
+
+async def answers(server: ServerProcess, path: str) -> set[int]:
+    """The statuses that twenty connections get, which the kernel spreads over the workers."""
+    found = set()
+    for _ in range(20):
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{server.url}{path}") as response:
+                found.add(response.status)
+    return found
+
+
+async def _all(server: ServerProcess, path: str, status: int) -> bool:
+    return await answers(server, path) == {status}
 
 
 async def test_worker_crash(tmp_path: Path) -> None:
@@ -190,8 +206,11 @@ async def test_supervisor_crash(tmp_path: Path) -> None:
         async with weather(server.url) as storm:
             replay = await storm.watch(start=1, operation="replay")
             await replay.until(lambda: replay.kinds()[-1] == "end_of_stream")
-            found = {event.data["sequence"]: event.data["data"]["identifier"]
-                     for event in replay.events if event.kind == "replay"}
+            found = {
+                event.data["sequence"]: event.data["data"]["identifier"]
+                for event in replay.events
+                if event.kind == "replay"
+            }
             assert sorted(found) == sorted(sent) == list(range(1, 81))
             assert all(
                 found[sequence] == {name: str(value) for name, value in sent[sequence].items()}

@@ -214,6 +214,23 @@ async def test_a_stalled_reader_loses_nothing() -> None:
         assert set(reader.kinds[2:]) == {"live-notification"}
 
 
+async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
+    """D8: the hub knows where it is, so a store that is away ends no catching up."""
+    backend = FaultyBackend(memory())
+    async with relay(backend, queue_size=3) as world:
+        reader = await world.watch()
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        for _ in range(20):
+            await world.publish()
+            await world.settle(2)
+        backend.fail_bounds = True
+        reader.open.set()
+        await world.publish()
+        await reader.until_sequence(21)
+        assert reader.sequences == list(range(1, 22))
+
+
 async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
     """D8: while a reader is stalled its subscription keeps at most the queue."""
     async with relay(queue_size=5) as world:

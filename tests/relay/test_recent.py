@@ -58,6 +58,14 @@ def test_a_deletion_elsewhere_empties_the_span() -> None:
     assert read(recent, recent.first, recent.last) == [4]
 
 
+def test_a_hole_that_fell_off_hides_no_deletion() -> None:
+    """The same number of holes after the beginning moved: one may be new, so nothing is kept."""
+    recent = Recent(Bounds(1, 2, deleted=1), 10_000)
+    recent.add([record(3), record(4)])
+    recent.agree(Bounds(3, 5, deleted=1))  # 1 and 2 are gone as a whole, and now 4 as well
+    assert recent.first == 5
+
+
 def test_retention_and_wipes_move_the_bottom() -> None:
     """What the store no longer has is not served from memory either."""
     recent = Recent(Bounds(1, 0), 10_000)

@@ -5,6 +5,7 @@ declared fields in schema order (domain.md 4, D12, D20).
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from aviso_server.core.constraint import Constraint
@@ -58,7 +59,7 @@ def announced(schema: Schema, identifier: Values) -> Identifier:
                 for name in sorted(identifier)
             }
         )
-    _refuse_unknown(identifier, set(schema.by_name), Operation.NOTIFY)
+    _refuse_unknown(identifier, schema.by_name.keys(), Operation.NOTIFY)
     values: dict[str, str] = {}
     geometry: Geometry | None = None
     for field in schema.fields:
@@ -80,7 +81,7 @@ def requested(schema: Schema, identifier: Values, operation: Operation) -> Filte
         if "point" in identifier:
             raise InvalidRequest("Field 'point' is not supported without schema")
         return Filter(tuple((n, _generic(n, identifier[n], operation)) for n in sorted(identifier)))
-    _refuse_unknown(identifier, set(schema.by_name) | _extras(schema), operation)
+    _refuse_unknown(identifier, schema.by_name.keys() | _extras(schema), operation)
     if isinstance(schema.spatial, PointCloudField):
         _refuse_cloud_filters(identifier)
     exact: list[tuple[str, str]] = []
@@ -102,7 +103,7 @@ def requested(schema: Schema, identifier: Values, operation: Operation) -> Filte
     return Filter(tuple(sorted(exact)), tuple(constraints), spatial)
 
 
-def _refuse_unknown(identifier: Values, known: set[str], operation: Operation) -> None:
+def _refuse_unknown(identifier: Values, known: AbstractSet[str], operation: Operation) -> None:
     unknown = identifier.keys() - known
     if unknown:
         raise InvalidRequest(

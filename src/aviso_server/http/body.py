@@ -2,7 +2,7 @@
 
 import zlib
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, StreamReader, web
 
 from aviso_server.core.errors import BodyTooLarge, MalformedBody
 from aviso_server.http.services import SERVICES
@@ -17,18 +17,28 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     declared = request.content_length
     if declared is not None and declared > limit:
         raise BodyTooLarge(limit)
-    received = bytearray()
     try:
-        async for piece in request.content.iter_any():
-            received += piece
-            if len(received) > limit:
-                raise BodyTooLarge(limit)
+        received = await _received(request.content, limit)
     except web.RequestPayloadError:
         raise MalformedBody("JSON parsing failed: broken transfer encoding") from None
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
-        return bytes(received)
-    return _decoded(bytes(received), encoding, limit)
+        return received
+    return _decoded(received, encoding, limit)
+
+
+async def _received(content: StreamReader, limit: int) -> bytes:
+    """What arrives, up to the limit; most bodies are there in one piece."""
+    piece = await content.readany()
+    if content.at_eof() and len(piece) <= limit:
+        return piece
+    received = bytearray()
+    while piece:
+        received += piece
+        if len(received) > limit:
+            raise BodyTooLarge(limit)
+        piece = await content.readany()
+    return bytes(received)
 
 
 async def answer_expectation(request: web.Request) -> None:

@@ -1,8 +1,10 @@
 """``POST /api/v1/notification`` (http.md 4.1 and 8)."""
 
+import logging
+
 import msgspec
-import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from aviso_server.core.announcement import refuse_misplaced
 from aviso_server.core.batch import check_key
@@ -33,7 +35,8 @@ async def notify(request: web.Request) -> web.Response:
     except (RequestError, StorageFailed) as error:
         log_refused(error, Operation.NOTIFY, request_id, event_type=event_type)
         return error_answer(error, Operation.NOTIFY, request_id)
-    _log_processed(published, request_id)
+    if services.journal.is_enabled_for(logging.INFO):
+        _log_processed(services.journal, published, request_id)
     answer = NotificationResponse(
         status="success",
         request_id=request_id,
@@ -51,10 +54,10 @@ def idempotency_key(request: web.Request) -> str | None:
     return None if key is None else check_key(key)
 
 
-def _log_processed(published: Published, request_id: str) -> None:
+def _log_processed(journal: FilteringBoundLogger, published: Published, request_id: str) -> None:
     notification = published.notification
     geometry = notification.geometry
-    structlog.get_logger().info(
+    journal.info(
         "Notification processed",
         event_name="api.notification.processed",
         request_id=request_id,

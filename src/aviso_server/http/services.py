@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.identity import Authenticator
 from aviso_server.backends.backend import Backend
@@ -23,6 +24,8 @@ class Services:
     administration: Administration
     authenticator: Authenticator
     now_ns: Callable[[], int]
+    journal: FilteringBoundLogger
+    """Bound once: asking structlog for a logger costs more than most of a request's work."""
     max_body_bytes: int
     max_batch_bytes: int
     max_batch_items: int

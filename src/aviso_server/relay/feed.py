@@ -183,10 +183,22 @@ class Feed:
 
     async def _subscribe(self) -> int:
         """Join the live feed; the boundary H. The feed owns the subscription from here on."""
-        joined = Subscription(self._rules.queue_size, self._pulse.wake, self._pass_on)
+        joined = self._new_subscription()
         await self._sources.hub.subscribe(self._query.event_type, self._query.filter, joined)
         self._subscription = joined
         return joined.boundary
+
+    def _rejoin(self) -> int | None:
+        """Join the live feed again; the new boundary, None when the stream is not followed."""
+        joined = self._new_subscription()
+        if not self._sources.hub.rejoin(self._query.event_type, self._query.filter, joined):
+            return None
+        self._leave()  # only now: the last one to leave would end the tail
+        self._subscription = joined
+        return joined.boundary
+
+    def _new_subscription(self) -> Subscription:
+        return Subscription(self._rules.queue_size, self._pulse.wake, self._pass_on)
 
     def _leave(self) -> None:
         if self._subscription is not None:
@@ -336,8 +348,10 @@ class Feed:
             event_name="stream.watch.reader.switched",
             last_sequence=first - 1,
         )
-        self._leave()
-        boundary = await self._patiently(self._subscribe)
+        boundary = self._rejoin()
+        if boundary is None:
+            self._leave()
+            boundary = await self._patiently(self._subscribe)
         await self._history(first, boundary, LIVE)
 
     def _shown(self, chunk: Chunk) -> bytes:

@@ -102,6 +102,18 @@ class Hub:
         # A store that answers from a replica may lag behind what this process has dispatched.
         subscription.boundary = max(bounds.last, subscription.boundary)
 
+    def rejoin(self, event_type: str, request: Filter, subscription: Subscription) -> bool:
+        """Join a stream that is being followed, without asking the store; False if it is not.
+
+        H is then the last sequence dispatched: everything above it will be offered. So a reader
+        that was left behind (D8) can come back while the store is away.
+        """
+        stream = self._streams.get(event_type)
+        if stream is None:
+            return False
+        stream.add(request, subscription)
+        return True
+
     def unsubscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
         """Leave the live feed; the last one out ends the tail."""
         stream = self._streams.get(event_type)

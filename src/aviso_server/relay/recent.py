@@ -57,7 +57,10 @@ class Recent:
 
     def agree(self, bounds: Bounds) -> None:
         """Let go of what the store no longer has."""
-        if bounds.deleted != self.bounds.deleted:
+        moved = bounds.first != self.bounds.first
+        # As many holes as before prove nothing once the beginning has moved: one of them may have
+        # fallen off below while another was made.
+        if bounds.deleted != self.bounds.deleted or (moved and bounds.deleted):
             self._forget()
         self.bounds = bounds
         while self._head < len(self._sequences) and self._sequences[self._head] < bounds.first:

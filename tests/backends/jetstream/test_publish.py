@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from backends.contract import CATALOGUE, append, notification, read_all
-from backends.jetstream.conftest import Opener, brisk, eventually
+from backends.jetstream.conftest import BRISK, Opener, brisk, eventually
 from support.nats import nats_server
 
 from aviso_server.backends.backend import Bounds
@@ -18,7 +18,9 @@ from aviso_server.core.errors import HistoryFailed, SetupFailed, StorageFailed
 async def test_nats_away(tmp_path: Path) -> None:
     """Every operation fails with its own error in bounded time, and nothing is stored later."""
     with nats_server(tmp_path) as server:
-        backend = await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
+        # Reading waits for the connection; here it shall soon give up.
+        options = replace(brisk(server.url), pace=replace(BRISK, outage_s=0.5))
+        backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
         await append(backend, 2)
         server.kill()
         async with asyncio.timeout(20):

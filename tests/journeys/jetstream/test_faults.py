@@ -344,8 +344,11 @@ async def test_thirty_seconds_of_silence(own: NatsServer, tmp_path: Any) -> None
     chosen = document(
         {
             "notification_backend": {"kind": "jetstream", "jetstream": {"nats_url": own.url}},
-            "watch_endpoint": {"sse_heartbeat_interval_sec": 1, "replay_batch_size": 5,
-                               "replay_batch_delay_ms": 20},
+            "watch_endpoint": {
+                "sse_heartbeat_interval_sec": 1,
+                "replay_batch_size": 5,
+                "replay_batch_delay_ms": 20,
+            },
         },
         schemas={"storm": SCHEMA},
     )

@@ -114,6 +114,9 @@ class JetStreamBackend:
         """A piece of history."""
         schema = self._schema(event_type)
         try:
+            # Whoever reads is in the middle of a stream: it waits for a lost connection as long
+            # as a tail does. Setting a stream up asks other questions, which fail at once.
+            await self._connection.until_connected(self._options.pace.outage_s)
             entries, following = await self._read(schema, max(first, 1), last, limit)
             # Looked at after the read: what was removed meanwhile is then known to be.
             return Batch(entries, following, (await self._streams.holdings(schema)).bounds)
