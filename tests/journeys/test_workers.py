@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import aiohttp
 from backends.jetstream.conftest import eventually
 from support.config import document, on_jetstream
+from support.jetstream import status
 from support.nats import nats_server
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
@@ -101,7 +101,7 @@ def connections(pid: int, port: int) -> int:
     inodes = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
-            inodes.add(os.readlink(entry).removeprefix("socket:[").removesuffix("]"))
+            inodes.add(entry.readlink().name.removeprefix("socket:[").removesuffix("]"))
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     established, local = "01", f":{port:04X}"
     return sum(
@@ -132,7 +132,7 @@ async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
                 watcher.faithful = False
             server.signal(signal.SIGTERM)
             for watcher in storm.watchers:
-                await watcher.until(lambda it=watcher: it.kinds()[-1] == "server_shutdown")
+                await watcher.until_kind("server_shutdown")
         assert await asyncio.to_thread(server.wait, NOTICED_S) == 0
         await eventually(lambda: not any(map(alive, family)))
 
@@ -152,16 +152,11 @@ async def test_readiness(tmp_path: Path) -> None:
 
 async def answers(server: ServerProcess, path: str) -> set[int]:
     """The statuses that twenty connections get, which the kernel spreads over the workers."""
-    found = set()
-    for _ in range(20):
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"{server.url}{path}") as response:
-                found.add(response.status)
-    return found
+    return {await status(f"{server.url}{path}") for _ in range(20)}
 
 
-async def _all(server: ServerProcess, path: str, status: int) -> bool:
-    return await answers(server, path) == {status}
+async def _all(server: ServerProcess, path: str, expected: int) -> bool:
+    return await answers(server, path) == {expected}
 
 
 async def test_worker_crash(tmp_path: Path) -> None:
@@ -205,7 +200,7 @@ async def test_supervisor_crash(tmp_path: Path) -> None:
     with crewed(tmp_path) as server:
         async with weather(server.url) as storm:
             replay = await storm.watch(start=1, operation="replay")
-            await replay.until(lambda: replay.kinds()[-1] == "end_of_stream")
+            await replay.until_kind("end_of_stream")
             found = {
                 event.data["sequence"]: event.data["data"]["identifier"]
                 for event in replay.events

@@ -1,9 +1,10 @@
 """The hub's index finds exactly the groups whose filter matches."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.draws import filters, notifications
 
+from aviso_server.core.constraint import Kind, Range
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
 from aviso_server.relay.index import Index
@@ -12,12 +13,34 @@ from aviso_server.relay.index import Index
 @given(st.lists(filters(), max_size=12), st.lists(notifications(), max_size=12))
 def test_index_agrees_with_the_filter(asked: list[Filter], stored: list[Notification]) -> None:
     """design.md invariant 3: the index and the scalar filter give the same answer."""
+    assert_agreement(asked, stored)
+
+
+def assert_agreement(asked: list[Filter], stored: list[Notification]) -> None:
+    """Index and filters name the same subscribers for every notification."""
     index: Index[int] = Index()
     for number, request in enumerate(asked):
         index.add(request, number)
     for notification in stored:
         found = {member for group in index.matching(notification) for member in group.members}
         assert found == {n for n, request in enumerate(asked) if request.matches(notification)}
+
+
+@given(st.lists(filters(), min_size=40, max_size=80), st.lists(notifications(), max_size=4))
+@settings(max_examples=40)
+def test_large_tables_agree_too(asked: list[Filter], stored: list[Notification]) -> None:
+    """With enough groups for vectors, spans and places still name every group that matches."""
+    assert_agreement(asked, stored)
+
+
+def test_spans_of_integers_beyond_doubles() -> None:
+    """Integers that no double can hold are compared exactly: the table may only be generous."""
+    index: Index[int] = Index()
+    for number in range(50):
+        index.add(Filter((), (Range("n", Kind.INT, low=2**60 + number),)), number)
+    stored = Notification("ev", ("ev",), {"n": str(2**60 + 7)}, None, b"null")
+    found = {m for group in index.matching(stored) for m in group.members}
+    assert found == set(range(8))
 
 
 @given(st.lists(filters(), min_size=1, max_size=12), st.data())

@@ -17,6 +17,8 @@ from support.sse import Event, Stream
 PATIENCE_S = 90
 """Far more than anything here needs: it only bounds a failing test."""
 
+_NOT_YET = 1 << 62
+
 SCHEMA: dict[str, Any] = {
     "topic": {"base": "storm", "key_order": ["region", "severity"]},
     "identifier": {
@@ -63,7 +65,7 @@ class Book:
         self.acknowledged: dict[int, int] = {}
         """When it was acknowledged."""
         self.deleted: dict[int, int] = {}
-        """When its deletion was acknowledged; before it counts as begun, 0."""
+        """When its deletion was acknowledged; far in the future while it is under way."""
         self.refused = 0
         """Attempts that failed and were repeated with the same key."""
 
@@ -177,6 +179,10 @@ class Watcher:
     async def until_sequence(self, sequence: int) -> None:
         """Wait until a sequence has come, or a later one."""
         await self.until(lambda: bool(self.received) and self.received[-1] >= sequence)
+
+    async def until_kind(self, kind: str) -> None:
+        """Wait until the newest frame is of that kind."""
+        await self.until(lambda: bool(self.events) and self.events[-1].kind == kind)
 
     def kinds(self, *without: str) -> list[str]:
         """The sorts of frames, in order, some left out."""
@@ -302,7 +308,7 @@ class Weather:
 
     async def delete(self, sequence: int) -> None:
         """Delete a notification."""
-        self.book.deleted[sequence] = 1 << 62
+        self.book.deleted[sequence] = _NOT_YET
         url = f"{self.url}/api/v1/admin/notification/storm@{sequence}"
         async with self._session.delete(url) as response:
             assert response.status == 200, await response.text()

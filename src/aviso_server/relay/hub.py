@@ -26,7 +26,8 @@ from aviso_server.core.errors import HistoryLost, LiveFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.frame import LIVE, notification_frame
 from aviso_server.core.notification import Entry, Unreadable
-from aviso_server.relay.index import Group, Index
+from aviso_server.relay.group import Group
+from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent
 from aviso_server.relay.subscription import Chunk, Subscription
 

@@ -1,32 +1,27 @@
 """Which groups of subscribers a notification is for, without asking each of them.
 
 Groups whose filters fix the same fields share a *shape*. For each shape the fixed texts of a
-notification are looked up in one hash table, so the cost of matching grows with the number of
-shapes and of matching groups, not with the number of subscribers. Constraints and spatial tests
-are then decided on the groups found.
+notification are looked up in one hash table. What is found there is a bucket: groups that ask
+for nothing more match at once; the others sit in candidate tables by the first further thing
+they ask for, a choice, a span of numbers or a place. So the cost of matching grows with the
+number of shapes and of candidates, hardly with the number of subscribers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
+from aviso_server.core.constraint import Choice, Range
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
+from aviso_server.relay.group import Group
+from aviso_server.relay.table import Choices, Everyone, Table, number_table, place_table
 
 Member = TypeVar("Member")
 _Shape: TypeAlias = tuple[str, ...]
 _Texts: TypeAlias = tuple[str | None, ...]
 
-
-class Group(Generic[Member]):
-    """Subscribers that ask for exactly the same."""
-
-    __slots__ = ("exact_only", "filter", "members")
-
-    def __init__(self, request: Filter) -> None:
-        self.filter = request
-        self.exact_only = not request.constraints and request.spatial is None
-        """The hash table alone decides."""
-        self.members: set[Member] = set()
+_PLAIN = "plain"
+_PLACE = "place"
 
 
 class Index(Generic[Member]):
@@ -34,7 +29,7 @@ class Index(Generic[Member]):
 
     def __init__(self) -> None:
         self._groups: dict[Filter, Group[Member]] = {}
-        self._shapes: dict[_Shape, dict[_Texts, list[Group[Member]]]] = {}
+        self._shapes: dict[_Shape, dict[_Texts, dict[Hashable, Table[Member]]]] = {}
 
     def __bool__(self) -> bool:
         """True while anyone is in it."""
@@ -45,8 +40,13 @@ class Index(Generic[Member]):
         group = self._groups.get(request)
         if group is None:
             group = self._groups[request] = Group(request)
-            shape, texts = _key(request)
-            self._shapes.setdefault(shape, {}).setdefault(texts, []).append(group)
+            shape, texts = _fixed(request)
+            bucket = self._shapes.setdefault(shape, {}).setdefault(texts, {})
+            key = _kind(request)
+            table = bucket.get(key)
+            if table is None:
+                table = bucket[key] = _table(request)
+            table.add(group)
         group.members.add(member)
 
     def remove(self, request: Filter, member: Member) -> None:
@@ -58,9 +58,12 @@ class Index(Generic[Member]):
         if group.members:
             return
         del self._groups[request]
-        shape, texts = _key(request)
+        shape, texts = _fixed(request)
         bucket = self._shapes[shape][texts]
-        bucket.remove(group)
+        key = _kind(request)
+        bucket[key].discard(group)
+        if not bucket[key]:
+            del bucket[key]
         if not bucket:
             del self._shapes[shape][texts]
         if not self._shapes[shape]:
@@ -73,11 +76,38 @@ class Index(Generic[Member]):
     def matching(self, notification: Notification) -> Iterator[Group[Member]]:
         """The groups whose filter the notification matches."""
         get = notification.identifier.get
-        for shape, table in self._shapes.items():
-            for group in table.get(tuple(map(get, shape)), ()):
-                if group.exact_only or group.filter.matches(notification):
-                    yield group
+        for shape, buckets in self._shapes.items():
+            bucket = buckets.get(tuple(map(get, shape)))
+            if bucket is None:
+                continue
+            for key, table in bucket.items():
+                candidates = table.candidates(notification)
+                if key is _PLAIN:
+                    yield from candidates
+                    continue
+                for group in candidates:
+                    if group.filter.matches(notification):
+                        yield group
 
 
-def _key(request: Filter) -> tuple[_Shape, _Texts]:
+def _fixed(request: Filter) -> tuple[_Shape, _Texts]:
     return tuple(name for name, _ in request.exact), tuple(text for _, text in request.exact)
+
+
+def _kind(request: Filter) -> Hashable:
+    """Which table a filter belongs to, beyond its fixed texts."""
+    match request.constraints:
+        case (Choice(field, kind, _), *_):
+            return "choice", field, kind
+        case (Range(field, kind), *_):
+            return "range", field, kind
+    return _PLAIN if request.spatial is None else _PLACE
+
+
+def _table(request: Filter) -> Table[Member]:
+    match request.constraints:
+        case (Choice(field, kind, _), *_):
+            return Choices(field, kind)
+        case (Range() as first, *_):
+            return number_table(first)
+    return Everyone() if request.spatial is None else place_table()

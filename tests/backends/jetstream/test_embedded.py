@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -70,27 +72,35 @@ async def test_it_is_started_again(tmp_path: Path) -> None:
     await backend.close()
 
 
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[EmbeddedServer]:
+    """A server that is ended with the block."""
+    server = await EmbeddedServer.start(Embedded(folder))
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
 async def test_only_we_may_connect(tmp_path: Path) -> None:
     """Loopback, a token, and files that only the owner reads."""
-    server = await EmbeddedServer.start(Embedded(tmp_path))
-    address = tmp_path / "address"
-    assert address.read_text() == f"nats://{server.token}@127.0.0.1:{server.port}\n"
-    for file in (address, tmp_path / "nats.conf"):
-        assert file.stat().st_mode & 0o077 == 0
-    assert '"sync_interval": "always"' in (tmp_path / "nats.conf").read_text()
-    with pytest.raises(CannotStart, match="Authorization"):
-        await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
-    await server.stop()
+    async with running(tmp_path) as server:
+        address = tmp_path / "address"
+        assert address.read_text() == f"nats://{server.token}@127.0.0.1:{server.port}\n"
+        for file in (address, tmp_path / "nats.conf"):
+            assert file.stat().st_mode & 0o077 == 0
+        assert '"sync_interval": "always"' in (tmp_path / "nats.conf").read_text()
+        with pytest.raises(CannotStart, match=r"(?i)authorization"):
+            await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
 
 
 async def test_one_folder_one_server(tmp_path: Path) -> None:
     """Two servers on one store would destroy it."""
-    server = await EmbeddedServer.start(Embedded(tmp_path))
-    with pytest.raises(CannotStart, match="in use by another aviso-server"):
-        await EmbeddedServer.start(Embedded(tmp_path))
-    assert server.pid is not None
-    assert alive(server.pid)
-    await server.stop()
+    async with running(tmp_path) as server:
+        with pytest.raises(CannotStart, match="in use by another aviso-server"):
+            await EmbeddedServer.start(Embedded(tmp_path))
+        assert server.pid is not None
+        assert alive(server.pid)
 
 
 async def test_a_missing_binary_is_explained(

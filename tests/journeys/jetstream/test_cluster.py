@@ -97,5 +97,5 @@ async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
                     watcher.check_frames()
                     assert watcher.connections == 1
                 late = await storm.watch(start=1, url=two.url, operation="replay")
-                await late.until(lambda: late.kinds()[-1] == "end_of_stream")
+                await late.until_kind("end_of_stream")
                 assert late.received == everything.received

@@ -7,14 +7,10 @@ memory tail are small, so that every switch between the tiers happens many times
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-import nats as nats_client
 import pytest
-from journeys.jetstream.conftest import stormy
 from nats.js import JetStreamContext
-from support.journal import Journal
+from support.jetstream import behind, lose_consumers, stormy
 from support.nats import NatsServer
 from support.storm import FILTERS, LAST, Weather
 
@@ -22,18 +18,6 @@ from aviso_server.core.json import Json
 
 STORED = 240
 """Notifications of one simulation."""
-
-
-@asynccontextmanager
-async def behind(nats: NatsServer, account: dict[str, Json]) -> AsyncIterator[JetStreamContext]:
-    """The JetStream API, to do things behind the server's back."""
-    client = await nats_client.connect(
-        nats.url, user=str(account["username"]), password=str(account["password"])
-    )
-    try:
-        yield client.jetstream()
-    finally:
-        await client.close()
 
 
 class Simulation:
@@ -89,13 +73,12 @@ class Simulation:
 
     async def harm(self) -> None:
         """Delete the consumers that the server follows the stream with (D7)."""
-        for consumer in await self.api.consumers_info("STORM"):
-            await self.api.delete_consumer("STORM", consumer.name)
+        await lose_consumers(self.api)
 
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_every_watcher_gets_exactly_what_it_asked_for(
-    seed: int, nats: NatsServer, account: dict[str, Json], journal: Journal
+    seed: int, nats: NatsServer, account: dict[str, Json]
 ) -> None:
     """D4: no gap, no duplicate, in order, history before live, whatever happens around."""
     chance = random.Random(seed)
@@ -106,7 +89,7 @@ async def test_every_watcher_gets_exactly_what_it_asked_for(
     }
     tail = chance.choice([0, 20_000, 1 << 20])
     async with (
-        stormy(nats, watch=watch, memory_tail_bytes=tail, **account) as storm,
+        stormy(nats, {"memory_tail_bytes": tail, **account}, watch=watch) as storm,
         behind(nats, account) as api,
     ):
         await storm.publisher().publish(LAST)

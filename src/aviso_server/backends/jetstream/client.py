@@ -57,9 +57,19 @@ class NatsClient(Client):
 
         Waiting for a socket whose TLS handshake failed to close can take for ever.
         """
+        self._error_cb = _ignore
         with contextlib.suppress(TimeoutError, OSError, errors.Error):
             async with asyncio.timeout(_ABANDON_S):
                 await self._close(self.CLOSED, do_cbs=False)
+
+    def explained(self, error: Exception) -> Exception:
+        """A more telling error where the server hung up on us.
+
+        It does so right after it refused our credentials, and its refusal is often overtaken.
+        """
+        if isinstance(error, ConnectionError) and self._server_info.get("auth_required"):
+            return errors.AuthorizationError()
+        return error
 
     def fail_requests(self) -> None:
         """Tell whoever waits for an answer that it will not come over a lost connection.
@@ -69,6 +79,10 @@ class NatsClient(Client):
         for future in tuple(self._resp_map.values()):
             if not future.done():
                 future.set_exception(errors.ConnectionReconnectingError())
+
+
+async def _ignore(_: Exception) -> None:
+    """What goes wrong while a failed connection is closed is of no interest."""
 
 
 def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:

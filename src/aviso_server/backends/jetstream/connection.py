@@ -261,10 +261,14 @@ class Connection:
                 )
         except _AttemptFailed as failure:
             await client.abandon()
-            raise failure.error from None
+            raise client.explained(failure.error) from None
         except TimeoutError:
             await client.abandon()
             raise TimeoutError(f"no answer within {options.timeout_s:g} s") from None
+        if not client.is_connected:
+            # nats-py takes a connection that was closed instead of confirmed for a good one.
+            await client.abandon()
+            raise client.explained(ConnectionResetError("the NATS server closed the connection"))
         client_ready = True
         self._client = client
         self._inbox = client.new_inbox()

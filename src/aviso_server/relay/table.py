@@ -1,0 +1,203 @@
+"""Candidate tables of the index: which groups a notification may be for.
+
+A table looks at one thing only, a choice, a number or a place, and may name too many groups but
+never too few. The index then asks each group's filter.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from aviso_server.core.constraint import Choice, Kind, Operand, Range
+from aviso_server.core.geometry import Intersects, Spatial
+from aviso_server.core.notification import Notification
+from aviso_server.relay.group import Group
+
+Member = TypeVar("Member")
+Extent: TypeAlias = tuple[tuple[float, float], ...]
+"""Low and high of each dimension, both included."""
+
+_FEW = 12
+"""Up to so many groups asking each is quicker than vectors."""
+
+
+class Table(Protocol[Member]):
+    """Groups, and which of them are worth asking."""
+
+    def add(self, group: Group[Member]) -> None:
+        """Put a group in."""
+        ...
+
+    def discard(self, group: Group[Member]) -> None:
+        """Take a group out."""
+        ...
+
+    def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
+        """Every group that may match, and perhaps some that do not."""
+        ...
+
+    def __bool__(self) -> bool:
+        """True while it holds groups."""
+        ...
+
+
+class Everyone(Generic[Member]):
+    """Groups that are worth asking every time."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Group[Member], None] = {}
+
+    def add(self, group: Group[Member]) -> None:
+        """Put a group in."""
+        self._groups[group] = None
+
+    def discard(self, group: Group[Member]) -> None:
+        """Take a group out."""
+        del self._groups[group]
+
+    def candidates(self, notification: Notification) -> Iterable[Group[Member]]:  # noqa: ARG002 - all
+        """All of them."""
+        return self._groups
+
+    def __bool__(self) -> bool:
+        """True while it holds groups."""
+        return bool(self._groups)
+
+
+class Choices(Generic[Member]):
+    """Groups that ask for some values of one field, found by the value."""
+
+    def __init__(self, field: str, kind: Kind) -> None:
+        self._field = field
+        self._kind = kind
+        self._groups: dict[Operand, dict[Group[Member], None]] = {}
+
+    def add(self, group: Group[Member]) -> None:
+        """Put a group in, under each of its values."""
+        for value in self._values(group):
+            self._groups.setdefault(value, {})[group] = None
+
+    def discard(self, group: Group[Member]) -> None:
+        """Take a group out."""
+        for value in self._values(group):
+            del self._groups[value][group]
+            if not self._groups[value]:
+                del self._groups[value]
+
+    def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
+        """Those that ask for the notification's value."""
+        text = notification.identifier.get(self._field)
+        value = None if text is None else self._kind.read(text)
+        return () if value is None else self._groups.get(value, ())
+
+    def __bool__(self) -> bool:
+        """True while it holds groups."""
+        return bool(self._groups)
+
+    def _values(self, group: Group[Member]) -> frozenset[Operand]:
+        for constraint in group.filter.constraints:
+            if isinstance(constraint, Choice) and constraint.field == self._field:
+                return constraint.choices
+        raise LookupError(self._field)
+
+
+class Spans(Generic[Member]):
+    """Groups that ask for a span, of numbers or of the map, compared all at once."""
+
+    def __init__(
+        self,
+        extent: Callable[[Group[Member]], Extent],
+        measure: Callable[[Notification], Extent | None],
+    ) -> None:
+        self._extent = extent
+        self._measure = measure
+        self._groups: dict[Group[Member], Extent] = {}
+        self._columns: tuple[list[Group[Member]], np.ndarray, np.ndarray] | None = None
+        """Groups, lows and highs as arrays; made when asked for after a change."""
+
+    def add(self, group: Group[Member]) -> None:
+        """Put a group in."""
+        self._groups[group] = self._extent(group)
+        self._columns = None
+
+    def discard(self, group: Group[Member]) -> None:
+        """Take a group out."""
+        del self._groups[group]
+        self._columns = None
+
+    def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
+        """Those whose span the notification touches."""
+        if len(self._groups) <= _FEW:
+            return self._groups
+        measured = self._measure(notification)
+        if measured is None:
+            return ()
+        groups, lows, highs = self._columns or self._arranged()
+        low, high = np.array(measured).T
+        touched = ((lows <= high) & (highs >= low)).all(axis=1)
+        return [groups[i] for i in np.flatnonzero(touched)]
+
+    def __bool__(self) -> bool:
+        """True while it holds groups."""
+        return bool(self._groups)
+
+    def _arranged(self) -> tuple[list[Group[Member]], np.ndarray, np.ndarray]:
+        table = np.array(list(self._groups.values()))
+        self._columns = list(self._groups), table[:, :, 0].copy(), table[:, :, 1].copy()
+        return self._columns
+
+
+def number_table(constraint: Range) -> Spans[Member]:
+    """A table of groups that ask for a span of this constraint's field."""
+    name, kind = constraint.field, constraint.kind
+
+    def extent(group: Group[Member]) -> Extent:
+        for found in group.filter.constraints:
+            if isinstance(found, Range) and found.field == name:
+                low = -np.inf if found.low is None else _below(found.low)
+                high = np.inf if found.high is None else _above(found.high)
+                return ((low, high),)
+        raise LookupError(name)
+
+    def measure(notification: Notification) -> Extent | None:
+        text = notification.identifier.get(name)
+        value = None if text is None else kind.read(text)
+        if value is None or isinstance(value, str):
+            return None
+        return ((_below(value), _above(value)),)
+
+    return Spans(extent, measure)
+
+
+def place_table() -> Spans[Member]:
+    """A table of groups that ask for a place."""
+
+    def extent(group: Group[Member]) -> Extent:
+        if group.filter.spatial is None:
+            raise LookupError("place")
+        return _place(group.filter.spatial)
+
+    def measure(notification: Notification) -> Extent | None:
+        if notification.geometry is None:
+            return None
+        box = notification.geometry.box
+        return ((box.min_lat, box.max_lat), (box.min_lon, box.max_lon))
+
+    return Spans(extent, measure)
+
+
+def _place(spatial: Spatial) -> Extent:
+    if isinstance(spatial, Intersects):
+        box = spatial.area.box
+        return ((box.min_lat, box.max_lat), (box.min_lon, box.max_lon))
+    return ((spatial.lat, spatial.lat), (spatial.lon, spatial.lon))
+
+
+def _below(number: float) -> float:
+    """A double that is not above the number: large integers are not doubles themselves."""
+    return float(np.nextafter(float(number), -np.inf))
+
+
+def _above(number: float) -> float:
+    return float(np.nextafter(float(number), np.inf))
