@@ -50,7 +50,7 @@ def test_the_sample_command_survives_the_shell() -> None:
     assert words[:4] == ["curl", "-X", "POST", "http://h/api/v1/notification"]
     assert json.loads(words[-1]) == {
         "event_type": "e",
-        "identifier": {"class": "cl", "note": "note"},
+        "identifier": {"class": "od", "note": "note"},
         "payload": {"note": "hello"},
     }
 

@@ -231,6 +231,27 @@ async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
         assert reader.sequences == list(range(1, 22))
 
 
+async def test_a_reader_left_behind_by_a_late_hub_keeps_its_boundary() -> None:
+    """D4: the hub may still be below H when a reader joins again; that part is not live for it."""
+    backend = FaultyBackend(memory())
+    backend.meter = asyncio.Semaphore(0)
+    async with relay(backend, queue_size=1) as world:
+        early = await world.watch()
+        for _ in range(5):
+            await world.publish()
+        late = await world.watch()  # H is 5, the hub is at 0
+        await late.until(lambda r: len(r.sent) == 2)
+        for _ in range(2):
+            backend.meter.release()  # the second one finds the queues full
+        await world.settle()
+        await world.publish()
+        for _ in range(4):
+            backend.meter.release()
+        await early.until_sequence(6)
+        await late.until_sequence(6)
+        assert (early.sequences, late.sequences) == ([1, 2, 3, 4, 5, 6], [6])
+
+
 async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
     """D8: while a reader is stalled its subscription keeps at most the queue."""
     async with relay(queue_size=5) as world:

@@ -28,6 +28,8 @@ class FaultyBackend:
         """Sequences that cannot be decoded."""
         self.hold_reads: asyncio.Event | None = None
         """Reads wait for this event."""
+        self.meter: asyncio.Semaphore | None = None
+        """Tails deliver one entry per permit: the hub falls behind the store."""
         self._broken = asyncio.Event()
 
     def break_tails(self) -> None:
@@ -80,7 +82,13 @@ class FaultyBackend:
                     await asyncio.wait({broken, arrived}, return_when=asyncio.FIRST_COMPLETED)
                     if broken.done():
                         raise LiveFailed("the connection broke")
-                    yield [self._spoil(entry) for entry in arrived.result()]
+                    entries = [self._spoil(entry) for entry in arrived.result()]
+                    if self.meter is None:
+                        yield entries
+                        continue
+                    for entry in entries:
+                        await self.meter.acquire()
+                        yield [entry]
             finally:
                 broken.cancel()
                 if arrived is not None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -88,7 +89,10 @@ class NatsServer:
 
     def pause(self) -> None:
         """Stop it from running: connections stay open and nothing answers."""
+        assert self._process is not None
         self._signal(signal.SIGSTOP)
+        # The signal is sent before it is obeyed: without this, an answer or two may still come.
+        os.waitpid(self._process.pid, os.WUNTRACED)
 
     def resume(self) -> None:
         """Let it run again."""

@@ -14,6 +14,16 @@ _FIXED: dict[str, Json] = {
 }
 
 
+_USUAL: dict[str, str] = {
+    "class": "od",
+    "destination": "FOO",
+    "domain": "g",
+    "stream": "oper",
+    "target": "E1",
+}
+"""What people in the field would write for fields of these names."""
+
+
 def notification(schema: Schema) -> dict[str, Json]:
     """The body of a notify request with a value for every field."""
     body: dict[str, Json] = {
@@ -28,6 +38,8 @@ def notification(schema: Schema) -> dict[str, Json]:
 def _value(field: Field) -> Json:
     if field.type in _FIXED:
         return _FIXED[field.type]
+    if field.type == "StringHandler" and field.name in _USUAL:
+        return _USUAL[field.name]
     match field.view():
         case {"values": [first, *_]}:
             return first

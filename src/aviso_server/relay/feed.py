@@ -188,11 +188,16 @@ class Feed:
         self._subscription = joined
         return joined.boundary
 
-    def _rejoin(self) -> int | None:
-        """Join the live feed again; the new boundary, None when the stream is not followed."""
+    def _rejoin(self, first: int) -> int | None:
+        """Join the live feed again to go on with ``first``; the new boundary.
+
+        None when the stream is not followed any more.
+        """
         joined = self._new_subscription()
         if not self._sources.hub.rejoin(self._query.event_type, self._query.filter, joined):
             return None
+        # The hub may still be behind the H this stream had: what lies between is not for it.
+        joined.boundary = max(joined.boundary, first - 1)
         self._leave()  # only now: the last one to leave would end the tail
         self._subscription = joined
         return joined.boundary
@@ -348,7 +353,7 @@ class Feed:
             event_name="stream.watch.reader.switched",
             last_sequence=first - 1,
         )
-        boundary = self._rejoin()
+        boundary = self._rejoin(first)
         if boundary is None:
             self._leave()
             boundary = await self._patiently(self._subscribe)
