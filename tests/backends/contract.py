@@ -167,7 +167,7 @@ class BackendContract:
         assert not await backend.delete("ev", 99)
         assert not await backend.delete("nothing-here", 1)
         assert [e.sequence for e in await read_all(backend, 1, 5)] == [1, 2, 4, 5]
-        assert await backend.bounds("ev") == Bounds(1, 5)
+        assert await backend.bounds("ev") == Bounds(1, 5, deleted=1)
 
     async def test_deleting_the_ends_moves_them(self, backend: Backend) -> None:
         """First available is the lowest stored; last stays what was allocated; nothing is lost."""

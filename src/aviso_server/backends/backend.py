@@ -34,7 +34,6 @@ class Receipt:
     """What an append was given."""
 
     sequence: int
-    stored_at_ns: int
     repeated: bool = False
     """True when the key was seen before and nothing was stored now."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -83,7 +82,6 @@ async def opened(server: NatsServer) -> AsyncIterator[Opener]:
             backend = await JetStreamBackend.open(
                 replace(options, **changes),  # type: ignore[arg-type]
                 catalogue,
-                now_ns=time.time_ns,
             )
             stack.push_async_callback(backend.close)
             return backend

@@ -1,7 +1,6 @@
 """The JetStream backend on a real nats-server: the shared contract, and what is its own."""
 
 import asyncio
-import time
 from dataclasses import replace
 
 import pytest
@@ -15,9 +14,8 @@ from backends.contract import (
     records,
 )
 from backends.jetstream.conftest import Opener
-from support.nats import NatsServer
 
-from aviso_server.backends.backend import Backend, Bounds
+from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.history import Reader
 from aviso_server.backends.jetstream.options import CannotStart, StreamDefaults
@@ -26,21 +24,7 @@ from aviso_server.core.notification import Unreadable
 from aviso_server.core.schema import Catalogue, StoragePolicy
 
 
-class JetStreamContract(BackendContract):
-    """The shared contract, with holes counted."""
-
-    async def test_delete_leaves_a_hole(self, backend: Backend) -> None:
-        """D10, D24: one is gone, its neighbours keep their sequences, a second time is False."""
-        await append(backend, 5)
-        assert await backend.delete("ev", 3)
-        assert not await backend.delete("ev", 3)
-        assert not await backend.delete("ev", 99)
-        assert not await backend.delete("nothing-here", 1)
-        assert [e.sequence for e in await read_all(backend, 1, 5)] == [1, 2, 4, 5]
-        assert await backend.bounds("ev") == Bounds(1, 5, deleted=1)
-
-
-class TestContract(JetStreamContract):
+class TestContract(BackendContract):
     """The shared contract."""
 
     @pytest.fixture
@@ -49,7 +33,7 @@ class TestContract(JetStreamContract):
         return await opened()
 
 
-class TestContractOnOlderServers(JetStreamContract):
+class TestContractOnOlderServers(BackendContract):
     """The shared contract with the reads that servers before 2.11 allow."""
 
     @pytest.fixture
@@ -214,12 +198,3 @@ async def test_large_history_in_small_pieces(opened: Opener) -> None:
     for limit in (2500, 999):
         got = [e.sequence for e in await read_all(backend, 1, 2500, limit=limit)]
         assert got == list(range(1, 2501))
-
-
-async def test_receipts_have_a_time(opened: Opener, server: NatsServer) -> None:
-    """The acknowledgement comes after the storage time, on the same machine."""
-    backend = await opened()
-    began = time.time_ns()
-    receipt = await backend.append(notification(), key="k")
-    [record] = records(await read_all(backend, 1, 1))
-    assert began <= record.stored_at_ns <= receipt.stored_at_ns

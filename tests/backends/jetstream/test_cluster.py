@@ -1,7 +1,6 @@
 """JetStream as a cluster of three: replicated, and not stopped by the loss of a member."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -35,7 +34,7 @@ async def backend(cluster: list[NatsServer]) -> AsyncIterator[JetStreamBackend]:
         publish_retry_attempts=10,
         streams=StreamDefaults(replicas=3),
     )
-    backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
+    backend = await JetStreamBackend.open(options, CATALOGUE)
     yield backend
     await backend.close()
 

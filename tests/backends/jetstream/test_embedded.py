@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -29,7 +28,7 @@ def options(folder: Path) -> JetStreamOptions:
 
 async def opened(folder: Path) -> JetStreamBackend:
     """A backend with its own server."""
-    return await JetStreamBackend.open(options(folder), CATALOGUE, now_ns=time.time_ns)
+    return await JetStreamBackend.open(options(folder), CATALOGUE)
 
 
 def alive(pid: int) -> bool:
@@ -91,7 +90,7 @@ async def test_only_we_may_connect(tmp_path: Path) -> None:
             assert file.stat().st_mode & 0o077 == 0
         assert '"sync_interval": "always"' in (tmp_path / "nats.conf").read_text()
         with pytest.raises(CannotStart, match=r"(?i)authorization"):
-            await JetStreamBackend.open(brisk(server.url), CATALOGUE, now_ns=time.time_ns)
+            await JetStreamBackend.open(brisk(server.url), CATALOGUE)
 
 
 async def test_one_folder_one_server(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Publishing when NATS is not well (operations.md 3.5)."""
 
 import asyncio
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ async def test_nats_away(tmp_path: Path) -> None:
     with nats_server(tmp_path) as server:
         # Reading waits for the connection; here it shall soon give up.
         options = replace(brisk(server.url), pace=replace(BRISK, outage_s=0.5))
-        backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
+        backend = await JetStreamBackend.open(options, CATALOGUE)
         await append(backend, 2)
         server.kill()
         async with asyncio.timeout(20):
@@ -45,7 +44,7 @@ async def test_a_short_absence_is_bridged(tmp_path: Path) -> None:
     """A publish during a restart of NATS is retried and succeeds."""
     with nats_server(tmp_path) as server:
         options = replace(brisk(server.url), publish_retry_attempts=12)
-        backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
+        backend = await JetStreamBackend.open(options, CATALOGUE)
         await append(backend, 2)
         server.kill()
         waiting = asyncio.ensure_future(backend.append(notification(payload="x"), key="x"))

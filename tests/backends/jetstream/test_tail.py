@@ -1,7 +1,6 @@
 """Following a stream through everything that can happen to it."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -65,7 +64,7 @@ async def publish_through(backend: JetStreamBackend, count: int, begin: int = 0)
 async def opened_at(url: str) -> AsyncIterator[JetStreamBackend]:
     """A backend on a server that the test may harm."""
     options = replace(brisk(url), publish_retry_attempts=8)
-    backend = await JetStreamBackend.open(options, CATALOGUE, now_ns=time.time_ns)
+    backend = await JetStreamBackend.open(options, CATALOGUE)
     try:
         yield backend
     finally:
@@ -242,7 +241,7 @@ async def test_a_long_outage_ends_the_tail(tmp_path: Path) -> None:
     with nats_server(tmp_path) as server:
         options = brisk(server.url)
         short: JetStreamOptions = replace(options, pace=replace(options.pace, outage_s=1))
-        backend = await JetStreamBackend.open(short, CATALOGUE, now_ns=time.time_ns)
+        backend = await JetStreamBackend.open(short, CATALOGUE)
         await append(backend, 1)
         tail = backend.tail("ev", 0)
         assert await take(tail, 1) == [1]

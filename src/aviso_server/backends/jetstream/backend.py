@@ -1,7 +1,7 @@
 """The JetStream backend: durable, replicated, shared by every process that is connected."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Self
@@ -40,13 +40,11 @@ class JetStreamBackend:
         options: JetStreamOptions,
         catalogue: Catalogue,
         *,
-        now_ns: Callable[[], int],
         embedded: EmbeddedServer | None = None,
     ) -> None:
         self._connection = connection
         self._options = options
         self._catalogue = catalogue
-        self._now_ns = now_ns
         self._embedded = embedded
         self._streams = Streams(connection, options.streams)
         self._publisher = Publisher(connection, self._streams, options)
@@ -54,9 +52,7 @@ class JetStreamBackend:
         self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
 
     @classmethod
-    async def open(
-        cls, options: JetStreamOptions, catalogue: Catalogue, *, now_ns: Callable[[], int]
-    ) -> Self:
+    async def open(cls, options: JetStreamOptions, catalogue: Catalogue) -> Self:
         """Connect and look at what is there, or CannotStart; nothing is altered yet."""
         structlog.get_logger().info(
             "JetStream backend",
@@ -69,7 +65,7 @@ class JetStreamBackend:
             options = replace(options, servers=(embedded.url,), token=embedded.token)
         try:
             connection = await Connection.open(options)
-            backend = cls(connection, options, catalogue, now_ns=now_ns, embedded=embedded)
+            backend = cls(connection, options, catalogue, embedded=embedded)
             try:
                 await backend._check_existing()
             except BaseException:
@@ -92,14 +88,10 @@ class JetStreamBackend:
         return self._connection.reconnects
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        """Store a notification.
-
-        JetStream does not tell the storage time with its acknowledgement. The receipt has the
-        time the acknowledgement came; the record, once read, has the exact one.
-        """
+        """Store a notification."""
         schema = self._schema(notification.event_type)
         ack = await self._publisher.publish(schema, notification, key)
-        return Receipt(ack.sequence, self._now_ns(), ack.repeated)
+        return Receipt(ack.sequence, ack.repeated)
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of a stream, which is made if it does not exist yet."""

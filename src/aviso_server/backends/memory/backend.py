@@ -69,10 +69,9 @@ class MemoryBackend:
         self._stamp_ns = max(now, self._stamp_ns)
         record = Record(log.last + 1, self._stamp_ns, notification)
         log.append(record)
-        receipt = Receipt(record.sequence, record.stored_at_ns)
-        self._keys.remember(event_type, key, receipt)
+        self._keys.remember(record, key)
         self._make_room(record)
-        return receipt
+        return Receipt(record.sequence)
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of a stream."""

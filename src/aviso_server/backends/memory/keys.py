@@ -1,9 +1,9 @@
 """Idempotency keys seen lately (http.md 8): a repeat answers with the first receipt."""
 
 from collections import OrderedDict
-from dataclasses import replace
 
 from aviso_server.backends.backend import Receipt
+from aviso_server.core.notification import Record
 
 WINDOW_NS = 120 * 1_000_000_000
 """How long a key is remembered: JetStream's default duplicate window, so both backends agree."""
@@ -13,25 +13,27 @@ MAX_KEYS = 1_000_000
 
 
 class Keys:
-    """Receipts by (event type, key), forgotten after the window."""
+    """Sequences by (event type, key), forgotten after the window."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[str, str], Receipt] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+        """Sequence and storage time, oldest first."""
 
     def seen(self, event_type: str, key: str, now_ns: int) -> Receipt | None:
         """The receipt of an earlier append with this key, marked as a repeat."""
         self._forget(now_ns)
-        receipt = self._seen.get((event_type, key))
-        return None if receipt is None else replace(receipt, repeated=True)
+        found = self._seen.get((event_type, key))
+        return None if found is None else Receipt(found[0], repeated=True)
 
-    def remember(self, event_type: str, key: str, receipt: Receipt) -> None:
-        """Note the receipt of a stored notification."""
-        self._seen[event_type, key] = receipt
+    def remember(self, record: Record, key: str) -> None:
+        """Note what a key was used for."""
+        place = record.notification.event_type, key
+        self._seen[place] = record.sequence, record.stored_at_ns
 
     def _forget(self, now_ns: int) -> None:
         while self._seen:
             oldest = next(iter(self._seen))
-            expired = now_ns - self._seen[oldest].stored_at_ns > WINDOW_NS
+            expired = now_ns - self._seen[oldest][1] > WINDOW_NS
             if not expired and len(self._seen) < MAX_KEYS:
                 return
             del self._seen[oldest]

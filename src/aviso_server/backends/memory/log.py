@@ -31,6 +31,8 @@ class Log:
     """Index of the first slot in use; those before it are dropped and wait for the next trim."""
     _base: int = 1
     """Sequence of slot 0."""
+    _holes: int = 0
+    """Emptied slots in use."""
 
     @property
     def first(self) -> int:
@@ -40,7 +42,7 @@ class Log:
     @property
     def bounds(self) -> Bounds:
         """The bounds now."""
-        return Bounds(self.first, self.last, self.lost)
+        return Bounds(self.first, self.last, self.lost, self._holes)
 
     def append(self, record: Record) -> None:
         """Store the next record; its sequence is ``last + 1``."""
@@ -84,6 +86,7 @@ class Log:
         if record is None:
             return None
         self._slots[sequence - self._base] = None
+        self._holes += 1
         if lost:
             self.lost = max(self.lost, sequence)
         self._trim()
@@ -94,7 +97,7 @@ class Log:
         removed = [record for record in self._slots if record is not None]
         self._slots.clear()
         del self._times[:]
-        self._head = 0
+        self._head = self._holes = 0
         self._base = self.last + 1
         return removed
 
@@ -102,6 +105,7 @@ class Log:
         slots, head = self._slots, self._head
         while head < len(slots) and slots[head] is None:
             head += 1
+        self._holes -= head - self._head
         self._head = head
         if head >= _TRIM_AT and head * 2 >= len(slots):
             del slots[:head]
