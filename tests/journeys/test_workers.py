@@ -13,7 +13,7 @@ from support.config import document, on_jetstream
 from support.jetstream import status
 from support.nats import nats_server
 from support.process import ServerProcess, server_process
-from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
+from support.storm import FILTERS, LAST, SCHEMA, Watcher, Weather, weather
 
 from aviso_server.core.json import Json
 
@@ -112,6 +112,7 @@ def connections(pid: int, port: int) -> int:
 async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
     """What one worker accepts reaches the watchers of all, in order and once (D4).
 
+    So it is after a restart of their NATS server. What is deleted through one is gone from all.
     SIGTERM ends everything: the watchers are told, the exit code is 0 and no process is left.
     """
     with crewed(tmp_path) as server:
@@ -122,6 +123,11 @@ async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
             await spread(storm, server)
             await storm.blow(30, publishers=6)
             await storm.settle()
+            # What is deleted through one is gone from the memory of all.
+            for doomed in ([3], [1, 2, 10]):
+                for sequence in doomed:
+                    await storm.delete(sequence)
+                await nobody_has(storm, doomed)
             # Their NATS server dies too: it comes back on its port, and so do they.
             (store,) = _running(server, b"nats-server")
             os.kill(store, signal.SIGKILL)
@@ -135,6 +141,16 @@ async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
                 await watcher.until_kind("server_shutdown")
         assert await asyncio.to_thread(server.wait, NOTICED_S) == 0
         await eventually(lambda: not any(map(alive, family)))
+
+
+async def nobody_has(storm: Weather, doomed: list[int]) -> None:
+    """Replays on a dozen connections, spread over the workers, have these sequences no more."""
+    for _ in range(12):
+        replay = Watcher(storm.book, storm.url, start=1, operation="replay")
+        await replay.begin()
+        await replay.until_kind("end_of_stream")
+        assert set(replay.received) & set(doomed) == set()
+        replay.check()
 
 
 async def test_readiness(tmp_path: Path) -> None:
