@@ -1,11 +1,13 @@
 """Documentation that cannot rot: its links, codes, routes, commands and frames are checked."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from aviso_server.cli.commands import app
 from aviso_server.core.fields.field import ScalarField, SpatialField
@@ -25,6 +27,7 @@ from aviso_server.core.frame import (
 from aviso_server.core.operation import Operation
 from aviso_server.http.app import ROUTES, Route
 from aviso_server.http.errors import TABLE, row_of, unexpected_answer
+from aviso_server.telemetry.series import SERIES, Kind
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -34,8 +37,9 @@ _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([A-Z_]+)` \| (\d{3}) \|", re.MULTILINE)
 _DECISION = re.compile(r"\bD[1-9]\d?\b")
 _SETTING = re.compile(
-    r"`((?:application|watch_endpoint|logging|notification_backend)(?:\.\w+)+)[`:]"
+    r"`((?:application|watch_endpoint|logging|metrics|notification_backend)(?:\.\w+)+)[`:]"
 )
+_METRIC = re.compile(r"\baviso_(?!server)[a-z]\w*")
 TEN_O_CLOCK = 1_772_618_400_000_000_000
 """2026-03-04T10:00:00Z, the moment in the examples."""
 
@@ -174,6 +178,38 @@ def test_every_setting_named_exists() -> None:
         named |= set(_SETTING.findall(page.read_text()))
     assert len(named) >= 8
     assert [path for path in sorted(named) if f"`{path}`" not in listed] == []
+
+
+def test_every_metric_is_documented() -> None:
+    """docs/metrics.md has exactly the series of the server, with type, labels and meaning."""
+    kinds = {Kind.COUNTER: "counter", Kind.HISTOGRAM: "histogram"}
+    rows = set()
+    for item in SERIES:
+        labels = item.labels[:-1] if item.kind is Kind.DISTINCT else item.labels
+        shown = ", ".join(labels) or "-"
+        rows.add(f"| `{item.name}` | {kinds.get(item.kind, 'gauge')} | {shown} | {item.help} |")
+    text = (DOCS / "metrics.md").read_text()
+    assert {line for line in text.splitlines() if line.startswith("| `aviso_")} == rows
+    assert {name for name in set(_METRIC.findall(text)) if name != "aviso_sse_"} == {
+        item.name for item in SERIES
+    }
+
+
+@pytest.mark.parametrize("file", ["grafana/aviso-server.json", "prometheus/alerts.yml"])
+def test_dashboard_and_alerts_use_metrics_that_exist(file: str) -> None:
+    """Every series and label in deploy/ is one of the server's; the dashboard shows them all."""
+    text = (ROOT / "deploy" / file).read_text()
+    known = {item.name for item in SERIES}
+    used = {re.sub(r"_(bucket|sum|count)$", "", name) for name in _METRIC.findall(text)}
+    assert used <= known
+    if file.endswith(".json"):
+        json.loads(text)
+        assert used == known
+    else:
+        (group,) = yaml.safe_load(text)["groups"]
+        names = [rule["alert"] for rule in group["rules"]]
+        assert len(names) == len(set(names)) > 10
+        assert all(rule["annotations"]["summary"] for rule in group["rules"])
 
 
 def test_no_file_knows_this_machine() -> None:

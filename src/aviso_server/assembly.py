@@ -1,13 +1,26 @@
 """From settings to parts: each part gets the values it needs and none knows the settings."""
 
+import os
+import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import structlog
+from yarl import URL
 
 from aviso_server import __version__
-from aviso_server.auth.identity import Anonymous
+from aviso_server.auth.access import Rules
+from aviso_server.auth.authotron import Direct, DirectOptions
+from aviso_server.auth.destinations import Destinations, EcpdsOptions
+from aviso_server.auth.ecpds import EcpdsPlugin, Memory
+from aviso_server.auth.gate import Gate
+from aviso_server.auth.identity import Authenticator
+from aviso_server.auth.keyring import FixedKeys, KeySet, KeySource, PemFile
+from aviso_server.auth.keys import BadKey, shared_secret
+from aviso_server.auth.outbound import Outbound, Patience, fetch
+from aviso_server.auth.proxy import TrustedProxy
+from aviso_server.auth.token import TokenCheck
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import (
@@ -20,8 +33,11 @@ from aviso_server.backends.jetstream.options import (
 )
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
+from aviso_server.http.cors import Cors
+from aviso_server.http.limits import Bounds, Limits
 from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
+from aviso_server.http.tls import TlsFiles, tls_context
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
@@ -29,9 +45,21 @@ from aviso_server.relay.hub import Hub, Keep, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
 from aviso_server.settings import Settings
+from aviso_server.telemetry import log
+from aviso_server.telemetry.cells import Cells
+from aviso_server.telemetry.export import Export, ExportMissing, ExportOptions, open_export
+from aviso_server.telemetry.metrics import SILENT, Metrics
 
 STORE_BATCH = 250
 """Entries read from JetStream at a time: measured fastest (docs/decisions/0003)."""
+
+
+MAX_KEY_SET_BYTES = 262_144
+"""Of a JSON Web Key Set; real ones have a few thousand."""
+
+
+MIN_SECRET_BYTES = 32
+"""What RFC 7518 wants of an HS256 secret; shorter ones work, with a warning."""
 
 
 class StartFailed(Exception):
@@ -101,7 +129,19 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
     )
 
 
-def build_sources(settings: Settings, backend: Backend) -> Sources:
+def build_metrics(settings: Settings, cells: Cells | None = None) -> Metrics:
+    """What counts; nothing does unless metrics are on. ``cells`` are for a worker."""
+    if not settings.metrics.enabled:
+        return SILENT
+    return Metrics(
+        Cells.private() if cells is None else cells,
+        version=__version__,
+        backend=settings.notification_backend.kind,
+        event_types=settings.catalogue.names,
+    )
+
+
+def build_sources(settings: Settings, backend: Backend, *, metrics: Metrics = SILENT) -> Sources:
     """What feeds read from: the hub, and history with the newest part in memory."""
     renderer = Renderer(
         settings.application.base_url,
@@ -114,31 +154,128 @@ def build_sources(settings: Settings, backend: Backend) -> Sources:
             always=frozenset(settings.catalogue.schemas),
         )
     hub = Hub(backend, renderer, _recovery(settings), keep=keep)
-    history = Tiers(backend, hub.recent) if keep else backend
-    return Sources(hub, history, renderer, _rules(settings), Stop(), time.time_ns)
+    history = Tiers(backend, hub.recent, metrics=metrics) if keep else backend
+    return Sources(hub, history, renderer, _rules(settings), Stop(), time.time_ns, metrics)
 
 
 def build_services(settings: Settings, backend: Backend, sources: Sources) -> Services:
     """What the HTTP edge works with."""
-    if settings.auth.enabled:
-        # Serving with the rules ignored would let everybody in.
-        raise StartFailed("auth.enabled=true is not available in this release")
     folder = Path(settings.application.static_files_path)
     return Services(
         catalogue=settings.catalogue,
         backend=backend,
         sources=sources,
-        administration=Administration(backend, settings.catalogue),
-        authenticator=Anonymous(),
+        administration=Administration(backend, settings.catalogue, sources.metrics),
+        gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,
         now_ns=time.time_ns,
         journal=structlog.get_logger().bind(),
+        limits=Limits(limit_bounds(settings), time.monotonic),
+        cors=Cors(frozenset(settings.application.cors_allowed_origins)),
         max_body_bytes=settings.application.max_body_bytes,
         max_batch_bytes=settings.application.max_batch_bytes,
         max_batch_items=settings.application.max_batch_items,
+        body_timeout_s=settings.application.body_timeout_seconds,
         static_dir=folder if folder.is_dir() else PACKAGED_STATIC,
         homepage_links=settings.application.homepage.model_dump(),
         version=__version__,
     )
+
+
+def limit_bounds(settings: Settings) -> Bounds:
+    """What callers may do."""
+    chosen = settings.limits
+    return Bounds(
+        streams=chosen.max_streams,
+        streams_per_user=chosen.max_streams_per_user,
+        streams_per_address=chosen.max_streams_per_address,
+        notify_rate=chosen.notify_rate_per_user,
+        notify_burst=chosen.notify_burst_per_user,
+    )
+
+
+def build_tls(settings: Settings) -> ssl.SSLContext | None:
+    """The listener's certificates as they are now; None without, BadTls when they are no use."""
+    chosen = settings.application.tls
+    if chosen is None:
+        return None
+    ca = Path(chosen.client_ca) if chosen.client_ca else None
+    return tls_context(TlsFiles(Path(chosen.certificate), Path(chosen.key), ca))
+
+
+def open_otlp(settings: Settings) -> Export | None:
+    """The export of logs and traces, if it is on; StartFailed when it cannot be had."""
+    chosen = settings.logging.otlp
+    if not chosen.enabled or chosen.endpoint is None:
+        return None
+    options = ExportOptions(chosen.endpoint.strip(), chosen.protocol)
+    try:
+        return open_export(options, log.resource(os.environ), now_ns=time.time_ns)
+    except ExportMissing as error:
+        raise StartFailed(str(error)) from error
+
+
+def build_gate(settings: Settings, metrics: Metrics) -> Gate:
+    """Access control as configured; StartFailed when a key cannot be used."""
+    auth = settings.auth
+    keys = Outbound(Patience(auth.timeout_ms / 1000), max_bytes=MAX_KEY_SET_BYTES)
+    tokens = TokenCheck(_key_sources(settings, keys), now_ns=time.time_ns)
+    authenticator: Authenticator = TrustedProxy(tokens)
+    if auth.mode == Direct.mode:
+        options = DirectOptions(auth.auth_o_tron_url, auth.timeout_ms / 1000, auth.cache_seconds)
+        authenticator = Direct(options, tokens, now_ns=time.time_ns)
+    return Gate(
+        authenticator=authenticator,
+        rules=Rules(auth.admin_roles),
+        now_ns=time.time_ns,
+        ecpds=_ecpds(settings, metrics),
+        metrics=metrics,
+        closers=(keys.close,),
+    )
+
+
+def _key_sources(settings: Settings, outbound: Outbound) -> list[KeySource]:
+    """Every key that is configured; tokens are checked with those of their algorithm."""
+    auth = settings.auth
+    sources: list[KeySource] = []
+    try:
+        if secret := auth.jwt_secret.get_secret_value():
+            sources.append(FixedKeys(shared_secret(secret)))
+            if len(secret.encode()) < MIN_SECRET_BYTES:
+                structlog.get_logger().warning(
+                    "auth.jwt_secret is short and can be guessed; use 32 random bytes or more",
+                    event_name="startup.auth.short_secret",
+                )
+        if auth.public_key_file:
+            sources.append(PemFile(Path(auth.public_key_file), clock=time.monotonic))
+    except BadKey as error:
+        raise StartFailed(f"a key of the 'auth' section cannot be used: {error}") from error
+    except OSError as error:
+        raise StartFailed(f"auth.public_key_file cannot be read: {error.strerror}") from error
+    if auth.jwks_url:
+        address = URL(auth.jwks_url)
+        sources.append(KeySet(lambda: fetch(outbound, address), clock=time.monotonic))
+    return sources
+
+
+def _ecpds(settings: Settings, metrics: Metrics) -> EcpdsPlugin | None:
+    """The plugin, if an event type uses it; its section was checked only then."""
+    chosen = settings.ecpds
+    schemas = settings.catalogue.schemas.values()
+    if chosen is None or not any(item.access and item.access.plugins for item in schemas):
+        return None
+    destinations = Destinations(
+        EcpdsOptions(
+            servers=chosen.servers,
+            username=chosen.username,
+            password=chosen.password.get_secret_value(),
+            target_field=chosen.target_field,
+            strict=chosen.partial_outage_policy == "strict",
+            request_timeout_s=chosen.request_timeout_seconds,
+            connect_timeout_s=chosen.connect_timeout_seconds,
+        )
+    )
+    memory = Memory(chosen.cache_ttl_seconds, chosen.max_entries)
+    return EcpdsPlugin(destinations, chosen.match_key, memory, metrics=metrics)
 
 
 def kept(settings: Settings) -> str:

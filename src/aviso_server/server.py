@@ -5,11 +5,14 @@ import gc
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
 
 import structlog
 import uvloop
@@ -17,24 +20,41 @@ from aiohttp import web
 
 from aviso_server.assembly import (
     StartFailed,
+    build_metrics,
     build_services,
     build_sources,
+    build_tls,
     kept,
     open_backend,
+    open_otlp,
 )
+from aviso_server.backends.backend import Backend
 from aviso_server.backends.jetstream.options import Pace
+from aviso_server.backends.metered import look, metered
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
+from aviso_server.http.metrics import exposed
+from aviso_server.http.tls import BadTls
+from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic
+from aviso_server.relay.feed import Sources
 from aviso_server.relay.pulse import Stop
+from aviso_server.reload import Live, Origin, reload, reloading
 from aviso_server.settings import Settings, redacted
-from aviso_server.telemetry import log
+from aviso_server.telemetry import exposition, log
+from aviso_server.telemetry.cells import Cells
+from aviso_server.telemetry.export import Export
 
 GRACE_S = 25.0
 """How long requests in progress get at shutdown: the process must be gone within 30 s."""
 
 FAREWELL_S = 1.0
 """How long a connection gets whose request did not end in the grace; aiohttp waits it twice."""
+
+SAMPLE_S = 1.0
+"""How often a worker looks at its connection and its queues for the metrics."""
+
+REMEDY = "Choose another port with --port, or 0 for a free one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +66,59 @@ class Running:
     stop: Stop
     kept: str
     """Where history is kept, in words."""
+    metrics_port: int | None = None
+    """Where the metrics are, if this process shows them."""
+    secure: bool = False
+    """Whether it speaks TLS."""
+    live: Live | None = None
+    """What a reload reaches; None in a supervisor, whose workers have it."""
 
     @property
     def url(self) -> str:
         """Where to reach it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
 
-def run(settings: Settings, *, started: Callable[[Running], None] | None = None) -> int:
-    """Serve until told to stop; the process's exit code."""
-    start_log(settings)
+def run(
+    settings: Settings,
+    *,
+    origin: Origin | None = None,
+    started: Callable[[Running], None] | None = None,
+) -> int:
+    """Serve until told to stop; the process's exit code.
+
+    With ``origin``, SIGHUP reads the configuration again.
+    """
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, started))
+        with (
+            logged(settings) as export,
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            runner.run(_serve(settings, origin, export, started))
     except StartFailed as error:
         report_failed_start(error)
         return 1
     return 0
 
 
-async def _serve(settings: Settings, started: Callable[[Running], None] | None) -> None:
+async def _serve(
+    settings: Settings,
+    origin: Origin | None,
+    export: Export | None,
+    started: Callable[[Running], None] | None,
+) -> None:
     journal = structlog.get_logger()
     log_settings(settings)
     told = asyncio.Event()
     install_signals(told)
-    async with serving(settings) as running:
+    async with serving(settings, export=export) as running:
         settle_memory()
-        log_started(running)
-        if started is not None:
-            started(running)
-        await told.wait()
+        with reloads(running, None if origin is None else origin.read):
+            log_started(running)
+            if started is not None:
+                started(running)
+            await told.wait()
         journal.info("Shutdown requested", event_name="startup.shutdown.received")
     journal.info("Server stopped", event_name="startup.server.stopped")
 
@@ -88,19 +130,34 @@ async def serving(
     grace_s: float = GRACE_S,
     shared: bool = False,
     pace: Pace | None = None,
+    cells: Cells | None = None,
+    export: Export | None = None,
 ) -> AsyncIterator[Running]:
     """Start everything, in order; leaving the context stops it in reverse.
 
     The port is bound last, when the backend is ready: early clients are refused, not left
     hanging. ``shared`` lets other processes listen on the same port; ``pace`` is for the backend.
+    A worker is given ``cells`` to count in, which its supervisor shows. ``export`` gets spans.
     """
     async with AsyncExitStack() as stack:
-        backend = await open_backend(settings, pace=pace)
+        lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
+        tls = _certificates(settings)
+        metrics = build_metrics(settings, cells)
+        backend = metered(await open_backend(settings, pace=pace), metrics)
         stack.push_async_callback(backend.close)
-        sources = build_sources(settings, backend)
-        app = build_app(build_services(settings, backend, sources))
+        sources = build_sources(settings, backend, metrics=metrics)
+        services = build_services(settings, backend, sources)
+        app = build_app(services)
+        if export is not None:
+            app.middlewares.insert(0, Tracing(export).traced)
         traffic = Traffic()
         app.middlewares.insert(0, traffic.counted)
+        metrics_port = None
+        if cells is not None:
+            stack.callback(asyncio.create_task(_sampling(sources, backend)).cancel)
+        elif metrics.cells is not None:
+            page = partial(_page, metrics.cells, partial(_sample, sources, backend))
+            metrics_port = await lasting.enter_async_context(metrics_listener(settings, page))
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)
@@ -109,14 +166,74 @@ async def serving(
         )
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
-        site = Site(runner, listener)
+        idle_s = settings.application.idle_timeout_seconds
+        site = Site(runner, listener, idle_s=idle_s, tls=tls)
         await site.start()
         # Last in, first out: streams are asked to end, then what is in progress may end.
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(sources.stop.request)
         port = listener.getsockname()[1]
-        yield Running(address[0], port, sources.stop, kept(settings))
+        yield Running(
+            address[0],
+            port,
+            sources.stop,
+            kept(settings),
+            metrics_port,
+            secure=tls is not None,
+            live=Live(settings, services, site, partial(start_log, export=export)),
+        )
+
+
+def _certificates(settings: Settings) -> ssl.SSLContext | None:
+    try:
+        return build_tls(settings)
+    except BadTls as error:
+        raise StartFailed(str(error)) from error
+
+
+@contextmanager
+def reloads(running: Running, read: Callable[[], Settings] | None) -> Iterator[None]:
+    """Take the configuration over again on SIGHUP, if it can be read again."""
+    live = running.live
+    if read is None or live is None:
+        yield
+        return
+    with reloading(lambda: reload(read, live.adopt)):
+        yield
+
+
+@asynccontextmanager
+async def metrics_listener(
+    settings: Settings, page: Callable[[], Awaitable[bytes]]
+) -> AsyncIterator[int]:
+    """Show the metrics on their own port, which is given."""
+    host, port = settings.metrics.host, settings.metrics.port or 0
+    structlog.get_logger().info(
+        "Metrics listener", event_name="startup.metrics.server.binding", host=host, port=port
+    )
+    listener = bind(host, port, remedy="Choose another metrics.port.")
+    async with exposed(listener, page):
+        yield listener.getsockname()[1]
+
+
+async def _page(cells: Cells, sample: Callable[[], None]) -> bytes:
+    """The metrics of this process; rendered in a thread, for requests must not wait for it."""
+    sample()
+    return await asyncio.to_thread(exposition.render, cells.snapshot(), [os.getpid()])
+
+
+async def _sampling(sources: Sources, backend: Backend) -> NoReturn:
+    """Keep what is sampled fresh, for a supervisor that looks without asking."""
+    while True:
+        _sample(sources, backend)
+        await asyncio.sleep(SAMPLE_S)
+
+
+def _sample(sources: Sources, backend: Backend) -> None:
+    """Note what is not counted as it happens: the connection, and the queues of readers."""
+    look(backend, sources.metrics)
+    sources.metrics.queues_seen(sources.hub.depths())
 
 
 def settle_memory() -> None:
@@ -130,16 +247,13 @@ def settle_memory() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+def bind(host: str, port: int, *, shared: bool = False, remedy: str = REMEDY) -> socket.socket:
     """A listening socket, or StartFailed."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024, reuse_port=shared)
     except OSError as error:
-        raise StartFailed(
-            f"cannot listen on {host}:{port}: {_why(error)}. "
-            "Choose another port with --port, or 0 for a free one."
-        ) from error
+        raise StartFailed(f"cannot listen on {host}:{port}: {_why(error)}. {remedy}") from error
 
 
 def _why(error: OSError) -> str:
@@ -149,13 +263,29 @@ def _why(error: OSError) -> str:
     return os.strerror(error.errno)
 
 
-def start_log(settings: Settings) -> None:
+@contextmanager
+def logged(settings: Settings) -> Iterator[Export | None]:
+    """Logging as configured; the export, if it is on, sends its last records at the end."""
+    start_log(settings)
+    export = open_otlp(settings)
+    if export is None:
+        yield None
+        return
+    start_log(settings, export)
+    try:
+        yield export
+    finally:
+        export.close()
+
+
+def start_log(settings: Settings, export: Export | None = None) -> None:
     """Set logging up as configured."""
     log.configure(
         settings.logging.level,
         environ=os.environ,
         now_ns=time.time_ns,
         console=settings.logging.format == "console",
+        export=None if export is None else export.take,
     )
 
 

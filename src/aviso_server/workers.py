@@ -11,9 +11,12 @@ import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count as counting
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Event as ProcessEvent
 from pathlib import Path
@@ -27,18 +30,33 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.options import CannotStart, Embedded
 from aviso_server.relay.pulse import Stop
+from aviso_server.reload import (
+    LOG_LEVEL,
+    Origin,
+    admit,
+    aligned,
+    certificates,
+    reload,
+    reloading,
+)
 from aviso_server.server import (
     Running,
     bind,
     install_signals,
     log_settings,
     log_started,
+    logged,
+    metrics_listener,
+    reloads,
     report_failed_start,
     serving,
     settle_memory,
     start_log,
 )
 from aviso_server.settings import Settings
+from aviso_server.telemetry.cells import Cells
+from aviso_server.telemetry.export import Export
+from aviso_server.telemetry.exposition import Ledger, Processes, render
 
 START_S = 60.0
 """How long the first workers may take to be ready."""
@@ -52,19 +70,60 @@ RESTART_S = 1.0
 _SPAWN = multiprocessing.get_context("spawn")
 
 
-def run(settings: Settings, count: int, *, started: Callable[[Running], None]) -> int:
+def run(
+    settings: Settings,
+    count: int,
+    *,
+    started: Callable[[Running], None],
+    origin: Origin | None = None,
+) -> int:
     """Serve with several processes until told to stop; the exit code."""
-    start_log(settings)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_supervise(settings, count, started))
+        with (
+            logged(settings) as export,
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            runner.run(_supervise(settings, count, started, Renewal(settings, origin, export)))
     except StartFailed as error:
         report_failed_start(error)
         return 1
     return 0
 
 
-async def _supervise(settings: Settings, count: int, started: Callable[[Running], None]) -> None:
+@dataclass(slots=True)
+class Renewal:
+    """How the supervisor reloads: it judges the new configuration, then its workers take it."""
+
+    settings: Settings
+    """As configured, not as the workers were given them."""
+    origin: Origin | None
+    export: Export | None
+
+    @contextmanager
+    def on_signal(self, crew: "list[_Worker]") -> Iterator[None]:
+        """Reload on SIGHUP while the block runs."""
+        origin = self.origin
+        if origin is None:
+            yield
+            return
+        with reloading(lambda: reload(origin.read, partial(self.adopt, crew))):
+            yield
+
+    async def adopt(self, crew: "list[_Worker]", fresh: Settings) -> list[str]:
+        """Pass the signal on, unless something is wrong: then no worker hears of it."""
+        found = [item.path for item in admit(self.settings, fresh)]
+        certificates(fresh)
+        self.settings = fresh
+        if LOG_LEVEL in found:
+            start_log(fresh, self.export)
+        for worker in crew:
+            worker.renew(fresh)
+        return found
+
+
+async def _supervise(
+    settings: Settings, count: int, started: Callable[[Running], None], renewal: Renewal
+) -> None:
     if settings.notification_backend.kind != JetStreamBackend.kind:
         raise StartFailed(
             "--workers needs notification_backend.kind 'jetstream': in_memory keeps "
@@ -74,11 +133,23 @@ async def _supervise(settings: Settings, count: int, started: Callable[[Running]
     told = asyncio.Event()
     install_signals(told)
     async with AsyncExitStack() as stack:
+        tally = stack.enter_context(_tally()) if settings.metrics.enabled else None
+        lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
         shared = await stack.enter_async_context(_shared(settings))
-        crew = await stack.enter_async_context(_crew(shared, count))
+        crew = await stack.enter_async_context(_crew(shared, count, tally, renewal.origin))
+        stack.enter_context(renewal.on_signal(crew))
         await _ready(crew, told)
+        if tally is not None:
+            page = partial(_page, tally, crew, Processes())
+            await lasting.enter_async_context(metrics_listener(settings, page))
         application = shared.application
-        running = Running(application.host, application.port, Stop(), kept(settings))
+        running = Running(
+            application.host,
+            application.port,
+            Stop(),
+            kept(settings),
+            secure=application.tls is not None,
+        )
         if not told.is_set():
             log_started(running)
             started(running)
@@ -129,31 +200,70 @@ def _reserved(host: str, port: int) -> socket.socket:
     return held
 
 
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """Where the workers count (decision 0008)."""
+
+    folder: Path
+    ledger: Ledger = field(default_factory=Ledger)
+    _numbers: Iterator[int] = field(default_factory=counting)
+
+    def begin(self) -> Path:
+        """A folder for the cells of one more process."""
+        folder = self.folder / str(next(self._numbers))
+        self.ledger.join(folder)
+        return folder
+
+
+@contextmanager
+def _tally() -> Iterator[_Tally]:
+    with tempfile.TemporaryDirectory(prefix="aviso-metrics-") as folder:
+        yield _Tally(Path(folder))
+
+
+async def _page(tally: _Tally, crew: list["_Worker"], processes: Processes) -> bytes:
+    """The metrics of all workers; this process serves nothing else, so it may take its time."""
+    pids = [worker.process.pid for worker in crew if worker.process is not None]
+    alive = [os.getpid(), *(pid for pid in pids if pid is not None)]
+    return render(tally.ledger.snapshot(), alive, processes=processes)
+
+
 @dataclass
 class _Worker:
     """One place in the crew, and the process that fills it."""
 
     number: int
     settings: Settings
+    tally: _Tally | None = None
+    origin: Origin | None = None
     ready: ProcessEvent = field(default_factory=_SPAWN.Event)
     process: SpawnProcess | None = None
 
-    def start(self) -> SpawnProcess:
+    def start(self, cells: Path | None) -> SpawnProcess:
         self.process = _SPAWN.Process(
             target=_work,
-            args=(self.settings, self.ready, os.getpid()),
+            args=(self.settings, self.ready, os.getpid(), cells, self.origin),
             name=f"aviso-server worker {self.number}",
         )
         self.process.start()
         return self.process
 
+    def renew(self, fresh: Settings) -> None:
+        """Tell the process to reload; one that is started later begins with the new settings."""
+        self.settings = aligned(fresh, self.settings)
+        if self.process is not None and self.process.is_alive() and self.process.pid:
+            os.kill(self.process.pid, signal.SIGHUP)
+
     async def keep(self) -> None:
         """Start the process, and again whenever it has died."""
         journal = structlog.get_logger().bind(worker=self.number)
         while True:
-            process = self.start()
+            cells = self.tally.begin() if self.tally is not None else None
+            process = self.start(cells)
             journal.info("Worker started", event_name="startup.worker.started", pid=process.pid)
             code = await _ended(process)
+            if self.tally is not None and cells is not None:
+                self.tally.ledger.leave(cells)
             journal.error("Worker died", event_name="startup.worker.died", exit_code=code)
             await asyncio.sleep(RESTART_S)
 
@@ -172,9 +282,11 @@ async def _ended(process: SpawnProcess) -> int | None:
 
 
 @asynccontextmanager
-async def _crew(settings: Settings, count: int) -> AsyncIterator[list[_Worker]]:
+async def _crew(
+    settings: Settings, count: int, tally: _Tally | None, origin: Origin | None
+) -> AsyncIterator[list[_Worker]]:
     """Keep workers running; told to end in order, all of them at once."""
-    crew = [_Worker(number, settings) for number in range(1, count + 1)]
+    crew = [_Worker(number, settings, tally, origin) for number in range(1, count + 1)]
     keepers = [asyncio.create_task(worker.keep()) for worker in crew]
     try:
         yield crew
@@ -208,24 +320,45 @@ async def _ready(crew: list[_Worker], told: asyncio.Event) -> None:
             await asyncio.sleep(0.02)
 
 
-def _work(settings: Settings, ready: ProcessEvent, supervisor: int) -> None:
+def _work(
+    settings: Settings,
+    ready: ProcessEvent,
+    supervisor: int,
+    folder: Path | None,
+    origin: Origin | None,
+) -> None:
     """Be a worker."""
     _die_with(supervisor)
-    start_log(settings)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, ready))
+    cells = None if folder is None else Cells.shared(folder)
+    with (
+        logged(settings) as export,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(settings, ready, cells, origin, export))
 
 
-async def _serve(settings: Settings, ready: ProcessEvent) -> None:
+async def _serve(
+    settings: Settings,
+    ready: ProcessEvent,
+    cells: Cells | None,
+    origin: Origin | None,
+    export: Export | None,
+) -> None:
     told = asyncio.Event()
     install_signals(told)
     # Ctrl-C reaches the whole process group; only the supervisor acts on it, and then tells us.
     asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    async with serving(settings, shared=True):
+    async with serving(settings, shared=True, cells=cells, export=export) as running:
         settle_memory()
-        ready.set()
-        await told.wait()
+        read = None if origin is None else partial(_read_again, origin, settings)
+        with reloads(running, read):
+            ready.set()
+            await told.wait()
+
+
+def _read_again(origin: Origin, settings: Settings) -> Settings:
+    return aligned(origin.read(), settings)
 
 
 def _die_with(supervisor: int) -> None:

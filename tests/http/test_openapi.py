@@ -29,6 +29,7 @@ OPERATIONS = {
     ("/api/v1/notifications", "post"): "notify_many",
     ("/api/v1/watch", "post"): "watch",
     ("/api/v1/replay", "post"): "replay",
+    ("/api/v1/auth/check", "get"): "auth_check",
     ("/api/v1/admin/wipe/stream", "delete"): "wipe_stream",
     ("/api/v1/admin/wipe/all", "delete"): "wipe_all",
     ("/api/v1/admin/notification/{notification_id}", "delete"): "delete_notification",
@@ -125,7 +126,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
     }
     either: list[dict[str, list[str]]] = [{"bearer_jwt": []}, {"basic": []}]
     for name, operation in operations().items():
-        if operation["tags"] == ["admin"]:
+        if operation["tags"] == ["admin"] or name == "auth_check":
             assert operation["security"] == either
         elif name in ("notify", "notify_many", "watch", "replay"):
             assert operation["security"] == [{}, *either]
@@ -145,6 +146,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
         ("notify_many", "200 400 401 403 413 500 503"),
         ("watch", "200 400 401 403 413 500 503"),
         ("replay", "200 400 401 403 413 500 503"),
+        ("auth_check", "200 401 403 500 503"),
         ("wipe_stream", "200 400 401 403 404 413 500 503"),
         ("wipe_all", "200 401 403 500 503"),
         ("delete_notification", "200 400 401 403 404 500 503"),

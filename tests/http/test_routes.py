@@ -14,6 +14,7 @@ GET = {
     "/api-docs/openapi.json",
     "/api/v1/schema",
     "/api/v1/schema/ev",
+    "/api/v1/auth/check",
 }
 POST = {"/api/v1/notification", "/api/v1/notifications", "/api/v1/watch", "/api/v1/replay"}
 DELETE = {

@@ -11,9 +11,7 @@ import jwt
 import pyaviso
 import pytest
 from aiohttp import web
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from jwt.algorithms import ECAlgorithm
+from cryptography.hazmat.primitives.asymmetric import rsa
 from support.access import (
     ADMIN,
     DISSEMINATION,
@@ -36,6 +34,7 @@ from support.access import (
 )
 from support.config import settings
 from support.journal import WATCHING, Journal
+from support.keys import EC_KEY, RSA_KEY, jwk, pem
 from support.listening import take
 from support.raw import Wire, wired
 from support.server import Client, connected
@@ -131,7 +130,7 @@ async def test_a_listener_outlives_its_token(journal: Journal, tmp_path: Path) -
     async with connected(settings({"auth": proxy_auth()}, schemas=PROTECTED)) as server:
         writer = client_of(server, pyaviso.Bearer(token(WRITER)))
         file = tmp_path / "credentials.yaml"
-        file.write_text(f"bearer: {{token: {token(READ_ONLY, lives_s=2)}}}\n")
+        file.write_text(f"bearer: {{token: {token(READ_ONLY, lives_s=3)}}}\n")
         reader = client_of(server, pyaviso.ConfigFile(file))
         async with reader.listen("roles", filter=NORTH) as live:
             await journal.seen(WATCHING)
@@ -207,25 +206,20 @@ async def test_when_auth_o_tron_is_away() -> None:
 # Public keys
 
 
-def public_pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-
-
 async def status_of(wire: Wire, text: str) -> int:
     return (await wire.ask("GET", CHECK, headers=[bearer(text)])).status
 
 
 async def test_tokens_of_a_public_key_file(tmp_path: Path) -> None:
     """RS256 from a PEM file, beside the shared secret; each key for its own algorithm."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path / "key.pem"
-    file.write_bytes(public_pem(key))
+    file.write_bytes(pem(RSA_KEY))
     auth = proxy_auth(public_key_file=str(file))
     async with (
         connected(settings({"auth": auth}, schemas=PROTECTED)) as server,
         wired(server.running) as wire,
     ):
-        assert await status_of(wire, jwt.encode(claims(ADMIN), key, algorithm="RS256")) == 200
+        assert await status_of(wire, jwt.encode(claims(ADMIN), RSA_KEY, algorithm="RS256")) == 200
         assert await status_of(wire, token(ADMIN)) == 200
         other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         assert await status_of(wire, jwt.encode(claims(ADMIN), other, algorithm="RS256")) == 401
@@ -233,11 +227,9 @@ async def test_tokens_of_a_public_key_file(tmp_path: Path) -> None:
 
 async def test_tokens_of_a_key_set() -> None:
     """ES256 from a JWKS URL, without any shared secret; an HS256 token is worth nothing."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    jwk = {**json.loads(ECAlgorithm.to_jwk(key.public_key())), "kid": "now", "use": "sig"}
 
     async def jwks(_: web.Request) -> web.Response:
-        return web.json_response({"keys": [jwk]})
+        return web.json_response({"keys": [jwk(EC_KEY, kid="now", use="sig")]})
 
     app = web.Application()
     app.router.add_get("/jwks.json", jwks)
@@ -247,9 +239,9 @@ async def test_tokens_of_a_key_set() -> None:
             connected(settings({"auth": auth}, schemas=PROTECTED)) as server,
             wired(server.running) as wire,
         ):
-            good = jwt.encode(claims(ADMIN), key, algorithm="ES256", headers={"kid": "now"})
+            good = jwt.encode(claims(ADMIN), EC_KEY, algorithm="ES256", headers={"kid": "now"})
             assert await status_of(wire, good) == 200
-            odd = jwt.encode(claims(ADMIN), key, algorithm="ES256", headers={"kid": "odd"})
+            odd = jwt.encode(claims(ADMIN), EC_KEY, algorithm="ES256", headers={"kid": "odd"})
             assert await status_of(wire, odd) == 401
             assert await status_of(wire, token(ADMIN)) == 401
 
@@ -262,8 +254,9 @@ async def test_a_key_service_that_was_never_there() -> None:
             connected(settings({"auth": auth}, schemas=PROTECTED)) as server,
             wired(server.running) as wire,
         ):
-            key = ec.generate_private_key(ec.SECP256R1())
-            assert await status_of(wire, jwt.encode(claims(ADMIN), key, algorithm="ES256")) == 503
+            assert (
+                await status_of(wire, jwt.encode(claims(ADMIN), EC_KEY, algorithm="ES256")) == 503
+            )
 
 
 @pytest.mark.parametrize("content", [None, b"nonsense"])

@@ -1,8 +1,8 @@
 """Metrics of a real server: one page for all workers, true whatever happens (decision 0008)."""
 
 import asyncio
-import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 from backends.jetstream.conftest import BRISK, eventually
 from support.config import document, on_jetstream
-from support.metrics import Page, counting, page_url, scrape
+from support.metrics import Page, counting, moved, page_url, scrape
 from support.nats import nats_server
 from support.process import ServerProcess, server_process
 from support.server import connected
@@ -79,11 +79,9 @@ async def until(url: str, condition: Callable[[Page], bool]) -> None:
 
 def worker_pids(server: ServerProcess) -> list[int]:
     """The workers started so far, as the log tells."""
-    lines = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
-    attributes = [line["attributes"] for line in lines]
-    return [
-        item["pid"] for item in attributes if item.get("event.name") == "startup.worker.started"
-    ]
+    # Not line by line: the lines of several processes may run into each other.
+    found = re.findall(r'"startup\.worker\.started"[^{}]*?"pid":(\d+)', server.output)
+    return [int(pid) for pid in found]
 
 
 async def test_one_page_for_all_workers(tmp_path: Path) -> None:
@@ -129,7 +127,7 @@ async def test_one_page_for_all_workers(tmp_path: Path) -> None:
 
 
 async def test_the_connection_to_nats(tmp_path: Path) -> None:
-    """Whether NATS is there, and how often it came back, is on the page."""
+    """Whether NATS is there, how often it came back, and what failed meanwhile."""
     with nats_server(tmp_path / "nats") as nats:
         async with connected(counting(on_jetstream(nats.url)), pace=BRISK) as client:
             url = page_url(client.running)
@@ -139,6 +137,20 @@ async def test_the_connection_to_nats(tmp_path: Path) -> None:
             assert first.value("aviso_backend_reconnects_total", backend="jetstream") == 0
             await asyncio.to_thread(nats.kill)
             await until(url, lambda page: page.total("aviso_backend_connected") == 0)
+            before = await scrape(url)
+            for path in ("watch", "notification"):
+                async with client.session.post(
+                    f"{client.running.url}/api/v1/{path}", json=BODY
+                ) as response:
+                    assert response.status == 500
+            call = {"backend": "jetstream", "operation": "publish", "outcome": "error"}
+            asked = {"route": "/api/v1/watch", "event_type": "ev"}
+            assert (await scrape(url)).since(before).items() >= (
+                moved("aviso_sse_connections_total", **asked)
+                | moved("aviso_notifications_total", event_type="ev", status="error")
+                | moved("aviso_backend_operations_total", **call)
+            ).items()
+            assert (await scrape(url)).total("aviso_sse_connections_active") == 0
             await asyncio.to_thread(nats.start)
             await until(url, lambda page: page.total("aviso_backend_connected") == 1)
             assert (await scrape(url)).total("aviso_backend_reconnects_total") >= 1

@@ -78,6 +78,8 @@ def _default(field: FieldInfo) -> str:
         value = value.get_secret_value()
     if value is None:
         return "unset"
+    if isinstance(value, tuple):
+        value = list(value)
     if value == "":
         return "empty"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

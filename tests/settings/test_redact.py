@@ -45,6 +45,7 @@ def test_the_dump_shows_every_section_with_its_defaults() -> None:
         "application",
         "notification_backend",
         "watch_endpoint",
+        "limits",
         "auth",
         "metrics",
         "logging",

@@ -72,11 +72,13 @@ class Stream:
 
 
 @asynccontextmanager
-async def opened(url: str, body: Mapping[str, Any]) -> AsyncIterator[Stream]:
+async def opened(
+    url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> AsyncIterator[Stream]:
     """POST a watch or replay request and read its frames."""
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session,
-        session.post(url, json=body) as response,
+        session.post(url, json=body, headers=headers) as response,
     ):
         assert response.status == 200, await response.text()
         yield Stream(response)

@@ -1,6 +1,5 @@
 """Who is asking, and the seam at which authentication plugs in (operations.md 4)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,19 +16,25 @@ class Identity:
 
 
 class Authenticator(Protocol):
-    """Turns request headers into an identity."""
+    """Turns an ``Authorization`` header into an identity."""
 
-    async def identify(self, headers: Mapping[str, str]) -> Identity | None:
-        """The caller; None when no usable credential was presented."""
+    @property
+    def mode(self) -> str:
+        """The configured mode, as metrics name it."""
         ...
 
+    @property
+    def challenges(self) -> tuple[str, ...]:
+        """The ``WWW-Authenticate`` lines of a 401 (http.md 2)."""
+        ...
 
-class Anonymous:
-    """Authentication switched off: nobody is anybody, and every route is open."""
+    async def identify(self, authorization: str) -> Identity:
+        """The caller; raises Unauthorized, Forbidden or Unavailable.
 
-    async def identify(self, headers: Mapping[str, str]) -> Identity | None:  # noqa: ARG002 - nothing to look at
-        """Nobody."""
-        return None
+        MalformedHeader when there is no credential in the header: the route decides what follows.
+        """
+        ...
 
-
-_: type[Authenticator] = Anonymous
+    async def close(self) -> None:
+        """Free connections; nobody is identified afterwards."""
+        ...

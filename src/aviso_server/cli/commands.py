@@ -79,10 +79,14 @@ def serve(
     """Run the server until it is told to stop."""
     chosen: dict[str, Json] = {"host": host, "port": port}
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
-    loaded = _load(config, overrides={"application": given})
+    overrides: dict[str, Json] = {"application": given}
+    loaded = _load(config, overrides=overrides)
     # Imported here so that check and schema need no event loop, broker client or web framework.
     from aviso_server import workers as crew  # noqa: PLC0415
+    from aviso_server.reload import Origin  # noqa: PLC0415
     from aviso_server.server import Running, run  # noqa: PLC0415
+
+    origin = Origin(config, overrides)
 
     def started(running: Running) -> None:
         # On stderr: stdout belongs to the log.
@@ -90,8 +94,8 @@ def serve(
         typer.echo(text, err=True)
 
     if workers > 1:
-        raise typer.Exit(crew.run(loaded, workers, started=started))
-    raise typer.Exit(run(loaded, started=started))
+        raise typer.Exit(crew.run(loaded, workers, started=started, origin=origin))
+    raise typer.Exit(run(loaded, started=started, origin=origin))
 
 
 @app.command(epilog=texts.CHECK_EPILOG)

@@ -7,12 +7,11 @@ from aiohttp import web
 from aviso_server.core.errors import BodyTooLarge, InvalidRequest, NotFound, RequestError
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_wipe
+from aviso_server.http.access import actor
 from aviso_server.http.answers import DeleteNotificationResponse, WipeResponse
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.services import REQUEST_ID, SERVICES
-
-_AUDITED = {"username": "anonymous", "auth_realm": "none"}
 
 
 async def wipe_stream(request: web.Request) -> web.Response:
@@ -90,7 +89,7 @@ async def delete_notification(request: web.Request) -> web.Response:
 
 def _journal(request: web.Request) -> structlog.typing.FilteringBoundLogger:
     journal: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(
-        request_id=request[REQUEST_ID], **_AUDITED
+        request_id=request[REQUEST_ID], **actor(request)
     )
     return journal
 

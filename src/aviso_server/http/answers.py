@@ -150,6 +150,27 @@ class SchemaNotFoundResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["error"]
 
 
+class AuthCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the server takes the caller for."""
+
+    status: Literal["success"]
+    auth_enabled: Annotated[
+        bool, Meta(description="False: nobody is asked, and every route is open.")
+    ]
+    username: Annotated[str, Meta(description="`anonymous` while authentication is off.")]
+    realm: str | None
+    roles: list[str]
+    admin: Annotated[bool, Meta(description="Whether the admin endpoints are open to the caller.")]
+    expires_at: Annotated[
+        str | None,
+        Meta(
+            description="When the token ends, and every stream opened with it.",
+            examples=["2026-03-04T10:00:00Z"],
+        ),
+    ]
+    request_id: RequestId
+
+
 class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The error object."""
 
@@ -167,6 +188,8 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
         "SERVICE_UNAVAILABLE",
         "INTERNAL_ERROR",
         "IDEMPOTENCY_KEY_REUSED",
+        "TOO_MANY_REQUESTS",
+        "REQUEST_TIMEOUT",
         "NOTIFICATION_PROCESSING_FAILED",
         "NOTIFICATION_STORAGE_FAILED",
         "SSE_STREAM_INITIALIZATION_FAILED",

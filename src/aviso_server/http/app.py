@@ -6,8 +6,11 @@ from typing import NamedTuple
 from aiohttp import web
 
 from aviso_server.auth.access import Policy
+from aviso_server.auth.gate import Gate
 from aviso_server.http import admin, batch, files, health, notify, schema, stream
+from aviso_server.http.access import POLICIES, auth_check, guarded
 from aviso_server.http.body import answer_expectation
+from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import finish_headers, identified
 from aviso_server.http.services import SERVICES, Services
 
@@ -29,10 +32,11 @@ ROUTES = (
     Route("GET", "/swagger-ui/", Policy.PUBLIC, files.swagger),
     Route("GET", "/swagger-ui/{asset:[^/]+}", Policy.PUBLIC, files.swagger_file),
     Route("GET", "/api-docs/openapi.json", Policy.PUBLIC, files.openapi),
-    Route("POST", "/api/v1/notification", Policy.STREAM, notify.notify),
-    Route("POST", "/api/v1/notifications", Policy.STREAM, batch.notify_many),
-    Route("POST", "/api/v1/watch", Policy.STREAM, stream.watch),
-    Route("POST", "/api/v1/replay", Policy.STREAM, stream.replay),
+    Route("POST", "/api/v1/notification", Policy.WRITE, notify.notify),
+    Route("POST", "/api/v1/notifications", Policy.WRITE, batch.notify_many),
+    Route("POST", "/api/v1/watch", Policy.READ, stream.watch),
+    Route("POST", "/api/v1/replay", Policy.READ, stream.replay),
+    Route("GET", "/api/v1/auth/check", Policy.USER, auth_check),
     Route("GET", "/api/v1/schema", Policy.PUBLIC, schema.list_schemas),
     Route("GET", "/api/v1/schema/{event_type:[^/]+}", Policy.PUBLIC, schema.get_schema),
     Route("DELETE", "/api/v1/admin/wipe/stream", Policy.ADMIN, admin.wipe_stream),
@@ -49,14 +53,33 @@ ROUTES = (
 def build_app(services: Services) -> web.Application:
     """The application over its services."""
     # Bodies are bounded by read_body, which also answers in the contract's words.
-    app = web.Application(middlewares=[identified], client_max_size=services.max_body_bytes)
+    app = web.Application(
+        middlewares=[identified, services.cors.preflight, guarded],
+        client_max_size=services.max_body_bytes,
+    )
     app[SERVICES] = services
     app.on_response_prepare.append(finish_headers)
+    app.on_response_prepare.append(services.cors.sign)
+    if services.sources.metrics.enabled:
+        RequestMeter(services.sources.metrics).attach(app)
+    app[POLICIES] = policies = {}
     for route in ROUTES:
+        resource = app.router.add_resource(route.path)
         if route.method == "GET":
-            app.router.add_get(route.path, route.handler, allow_head=True)
+            policies[resource.add_route("HEAD", route.handler)] = route.policy
+            policies[resource.add_route("GET", route.handler)] = route.policy
         else:
-            app.router.add_route(
-                route.method, route.path, route.handler, expect_handler=answer_expectation
+            added = resource.add_route(
+                route.method, route.handler, expect_handler=answer_expectation
             )
+            policies[added] = route.policy
+    if services.gate is not None:
+        app.on_cleanup.append(_closing(services.gate))
     return app
+
+
+def _closing(gate: Gate) -> Callable[[web.Application], Awaitable[None]]:
+    async def close(_: web.Application) -> None:
+        await gate.close()
+
+    return close

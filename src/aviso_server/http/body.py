@@ -1,10 +1,12 @@
 """Request bodies: bounded while they arrive, decoded with bounds (http.md 2)."""
 
+import asyncio
 import zlib
 
 from aiohttp import HttpVersion11, StreamReader, web
 
 from aviso_server.core.errors import BodyTooLarge, MalformedBody
+from aviso_server.http.limits import BodyTooSlow
 from aviso_server.http.services import SERVICES
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -18,13 +20,25 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     if declared is not None and declared > limit:
         raise BodyTooLarge(limit)
     try:
-        received = await _received(request.content, limit)
+        received = await _in_time(request, limit)
     except web.RequestPayloadError:
         raise MalformedBody("JSON parsing failed: broken transfer encoding") from None
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
         return received
     return _decoded(received, encoding, limit)
+
+
+async def _in_time(request: web.Request, limit: int) -> bytes:
+    """What arrives; BodyTooSlow if that takes too long, however little by little it comes."""
+    if request.content.is_eof():  # all is there: most bodies come together with their head
+        return await _received(request.content, limit)
+    limit_s = request.app[SERVICES].body_timeout_s
+    try:
+        async with asyncio.timeout(limit_s):
+            return await _received(request.content, limit)
+    except TimeoutError:
+        raise BodyTooSlow(limit_s) from None
 
 
 async def _received(content: StreamReader, limit: int) -> bytes:

@@ -7,11 +7,14 @@ one debug record.
 
 import asyncio
 import socket
+import ssl
 from functools import partial
 
 import structlog
 from aiohttp import EMPTY_PAYLOAD, StreamReader, hdrs, web
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
+
+from aviso_server.http.tls import HANDSHAKE_S
 
 IDLE_S = 5.0
 """How long a connection may be idle; also how long a request head may take (operations.md 11).
@@ -106,8 +109,10 @@ class Site(web.BaseSite):
         *,
         idle_s: float = IDLE_S,
         linger_s: float = LINGER_S,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(runner, backlog=1024)
+        self._tls = tls
         self._listener = listener
         self._idle_s = idle_s
         self._linger_s = linger_s
@@ -116,16 +121,39 @@ class Site(web.BaseSite):
     def name(self) -> str:
         """The address."""
         host, port = self._listener.getsockname()[:2]
-        return f"http://{host}:{port}"
+        return f"{'https' if self._tls else 'http'}://{host}:{port}"
 
     async def start(self) -> None:
         """Accept connections."""
         await super().start()
+        self._server = await self._listen()
+
+    async def renew(self, tls: ssl.SSLContext) -> None:
+        """Use other certificates for connections from now on; those that are open stay.
+
+        The new listener shares the socket and is there before the old one goes, so no
+        connection is refused meanwhile.
+        """
+        before, self._tls = self._server, tls
+        self._server = await self._listen()
+        if before is not None:
+            before.close()
+
+    async def stop(self) -> None:
+        """Accept no more."""
+        await super().stop()
+        self._listener.close()
+
+    async def _listen(self) -> asyncio.AbstractServer:
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner has not been set up")
-        self._server = await asyncio.get_running_loop().create_server(
-            partial(self._connection, server), sock=self._listener, backlog=self._backlog
+        return await asyncio.get_running_loop().create_server(
+            partial(self._connection, server),
+            sock=self._listener.dup(),
+            backlog=self._backlog,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
         )
 
     def _connection(self, server: web.Server) -> Connection:

@@ -4,6 +4,13 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from aviso_server.auth.refusal import (
+    Forbidden,
+    MalformedHeader,
+    Unauthorized,
+    Unavailable,
+    Undecided,
+)
 from aviso_server.core.errors import (
     AvisoError,
     BodyTooLarge,
@@ -18,6 +25,7 @@ from aviso_server.core.errors import (
 )
 from aviso_server.core.json import Json, compact
 from aviso_server.core.operation import Operation
+from aviso_server.http.limits import BodyTooSlow, TooManyRequests
 
 JSON_TYPE = {"Content-Type": "application/json"}
 
@@ -40,7 +48,14 @@ TABLE: dict[type[AvisoError], Row] = {
     WrongShape: Row(400, "INVALID_REQUEST_SHAPE", None),
     UnknownEventType: Row(400, "UNKNOWN_EVENT_TYPE", "unknown_event_type"),
     InvalidRequest: Row(400, None, None),
+    TooManyRequests: Row(429, "TOO_MANY_REQUESTS", "Too Many Requests"),
+    BodyTooSlow: Row(408, "REQUEST_TIMEOUT", "Request Timeout"),
     KeyReused: Row(409, "IDEMPOTENCY_KEY_REUSED", "Idempotency Key Reused"),
+    Unauthorized: Row(401, "UNAUTHORIZED", "unauthorized"),
+    MalformedHeader: Row(401, "UNAUTHORIZED", "unauthorized"),
+    Forbidden: Row(403, "FORBIDDEN", "forbidden"),
+    Unavailable: Row(503, "SERVICE_UNAVAILABLE", "service_unavailable"),
+    Undecided: Row(500, "INTERNAL_ERROR", "internal_error"),
     StorageFailed: Row(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
     SetupFailed: Row(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
 }
@@ -78,7 +93,12 @@ def error_answer(
     headers = JSON_TYPE
     if isinstance(error, StorageFailed | SetupFailed):
         headers = {**JSON_TYPE, "Retry-After": str(RETRY_AFTER_S)}
-    return web.Response(status=status, body=compact(body), headers=headers)
+    if isinstance(error, TooManyRequests):
+        headers = {**JSON_TYPE, "Retry-After": str(error.retry_after_s)}
+    response = web.Response(status=status, body=compact(body), headers=headers)
+    if isinstance(error, BodyTooSlow):
+        response.force_close()  # the rest of the body may still come, and is no request
+    return response
 
 
 def unexpected_answer(request_id: str) -> web.Response:

@@ -1,21 +1,26 @@
 """``POST /api/v1/notification`` (http.md 4.1 and 8)."""
 
 import logging
+from collections.abc import Mapping
 
 import msgspec
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
+from aviso_server.auth.refusal import Refusal
 from aviso_server.core.announcement import refuse_misplaced
 from aviso_server.core.batch import check_key
 from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
+from aviso_server.http.access import actor, admission
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body
+from aviso_server.http.caller import caller
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
+from aviso_server.http.metrics import count_refused
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.publish import Published, publish
 
@@ -23,20 +28,29 @@ from aviso_server.relay.publish import Published, publish
 async def notify(request: web.Request) -> web.Response:
     """Store one notification; answered only once the backend has it."""
     request_id = request[REQUEST_ID]
+    services = request.app[SERVICES]
+    metrics = services.sources.metrics
     event_type: str | None = None
     try:
-        services = request.app[SERVICES]
+        services.limits.notify(caller(request))
         message = parse_request(await read_body(request, services.max_body_bytes))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
         refuse_misplaced(message)
+        admission(request, Operation.NOTIFY)(schema)
         key = idempotency_key(request) or request_id
         published = await publish(services.backend, schema, message, key=key)
     except (RequestError, StorageFailed) as error:
-        log_refused(error, Operation.NOTIFY, request_id, event_type=event_type)
+        count_refused(metrics, services.catalogue, error, event_type)
+        log_refused(error, Operation.NOTIFY, request, event_type=event_type)
         return error_answer(error, Operation.NOTIFY, request_id)
+    except Exception as error:
+        denied = error if isinstance(error, Refusal) else None
+        count_refused(metrics, services.catalogue, denied, event_type)
+        raise
+    metrics.notified(services.catalogue.label(event_type), "success")
     if services.journal.is_enabled_for(logging.INFO):
-        _log_processed(services.journal, published, request_id)
+        _log_processed(services.journal, published, request_id, actor(request))
     answer = NotificationResponse(
         status="success",
         request_id=request_id,
@@ -54,7 +68,9 @@ def idempotency_key(request: web.Request) -> str | None:
     return None if key is None else check_key(key)
 
 
-def _log_processed(journal: FilteringBoundLogger, published: Published, request_id: str) -> None:
+def _log_processed(
+    journal: FilteringBoundLogger, published: Published, request_id: str, who: Mapping[str, str]
+) -> None:
     notification = published.notification
     geometry = notification.geometry
     journal.info(
@@ -63,8 +79,7 @@ def _log_processed(journal: FilteringBoundLogger, published: Published, request_
         request_id=request_id,
         event_type=notification.event_type,
         topic=notification.topic,
-        username="anonymous",
-        auth_realm="none",
+        **who,
         outcome="success",
         param_count=len(notification.identifier) + (geometry is not None),
         payload_kind=_kind(notification.payload),

@@ -26,6 +26,7 @@ _DOCUMENTED = (
     answers.WipeStreamRequest,
     answers.WipeResponse,
     answers.DeleteNotificationResponse,
+    answers.AuthCheckResponse,
     answers.ErrorResponse,
     answers.BatchResponse,
     answers.ItemAccepted,
@@ -33,7 +34,7 @@ _DOCUMENTED = (
 )
 _TAGS = {
     "health": "Liveness and readiness.",
-    "general": "The home page.",
+    "general": "The home page, and who is asking.",
     "schema": "Which event types exist and what their identifiers look like.",
     "notification": "Announce that data exists.",
     "streaming": "Follow notifications live or read their history, as server-sent events.",
@@ -98,6 +99,7 @@ def _paths() -> Part:
         "/api/v1/notifications": {"post": _notify_many()},
         "/api/v1/watch": {"post": _stream("watch")},
         "/api/v1/replay": {"post": _stream("replay")},
+        "/api/v1/auth/check": {"get": _auth_check()},
         "/api/v1/admin/wipe/stream": {"delete": _wipe_stream()},
         "/api/v1/admin/wipe/all": {"delete": _wipe_all()},
         "/api/v1/admin/notification/{notification_id}": {"delete": _delete_notification()},
@@ -262,6 +264,26 @@ def _stream(name: str) -> Part:
     }
 
 
+def _auth_check() -> Part:
+    return {
+        **_operation(
+            "auth_check",
+            "general",
+            "Who am I?",
+            description=(
+                "Tests a credential without side effects. While authentication is off the caller "
+                "is `anonymous` and everything is open."
+            ),
+            responses={
+                "200": _json("The credential is accepted.", "AuthCheckResponse", samples.CHECKED),
+                **_access_errors(),
+                "500": _shared("InternalError"),
+            },
+        ),
+        "security": _ADMIN_ACCESS,
+    }
+
+
 def _wipe_stream() -> Part:
     return {
         **_operation(
@@ -335,7 +357,9 @@ def _stream_errors() -> Part:
     return {
         "400": _shared("BadRequest"),
         **_access_errors(),
+        "408": _shared("RequestTimeout"),
         "413": _shared("PayloadTooLarge"),
+        "429": _shared("TooManyRequests"),
         "500": _shared("InternalError"),
     }
 
@@ -352,12 +376,16 @@ def _shared_responses() -> Part:
     unauthorized = _json("Credentials are missing or wrong.", "ErrorResponse", samples.UNAUTHORIZED)
     headers = cast("Part", unauthorized["headers"])
     headers["WWW-Authenticate"] = _ref("headers", "WWW-Authenticate")
+    limited = _json("A limit of the service is reached.", "ErrorResponse", samples.LIMITED)
+    cast("Part", limited["headers"])["Retry-After"] = _ref("headers", "Retry-After")
     return {
         "BadRequest": _json("The request is refused.", "ErrorResponse", samples.BAD_REQUEST),
         "Unauthorized": unauthorized,
         "Forbidden": _json("The user may not do this.", "ErrorResponse"),
         "KeyReused": _json("The key stands for another notification.", "ErrorResponse"),
         "PayloadTooLarge": _json("The body is too large.", "ErrorResponse", samples.TOO_LARGE),
+        "RequestTimeout": _json("The body did not arrive in time.", "ErrorResponse"),
+        "TooManyRequests": limited,
         "InternalError": _json("The service failed.", "ErrorResponse"),
         "ServiceUnavailable": _json("A service that decides access is away.", "ErrorResponse"),
     }
@@ -369,6 +397,10 @@ def _headers() -> Part:
             "description": "A fresh UUID version 4 for every request.",
             "required": True,
             "schema": {"type": "string", "format": "uuid"},
+        },
+        "Retry-After": {
+            "description": "Seconds after which the request may succeed.",
+            "schema": {"type": "integer", "minimum": 1},
         },
         "WWW-Authenticate": {
             "description": "`Bearer`; in direct mode a second line `Basic`.",

@@ -68,6 +68,16 @@ DELETED: Json = {
     "notification_id": "mars@42",
     "request_id": _REQUEST_ID,
 }
+CHECKED: Json = {
+    "status": "success",
+    "auth_enabled": True,
+    "username": "alice",
+    "realm": "ecmwf",
+    "roles": ["producer"],
+    "admin": False,
+    "expires_at": "2026-03-04T11:00:00Z",
+    "request_id": _REQUEST_ID,
+}
 _NO_START = (
     "Replay endpoint requires either from_id or from_date parameter. "
     "Use from_id for sequence-based replay or from_date for time-based replay."
@@ -90,6 +100,13 @@ TOO_LARGE: Json = {
     "details": "Request body exceeds the limit of 262144 bytes",
     "error": "Payload Too Large",
     "message": "Request body exceeds the limit of 262144 bytes",
+    "request_id": _REQUEST_ID,
+}
+LIMITED: Json = {
+    "code": "TOO_MANY_REQUESTS",
+    "details": "Too many open streams: the limit per user is 1000",
+    "error": "Too Many Requests",
+    "message": "Too many open streams: the limit per user is 1000",
     "request_id": _REQUEST_ID,
 }
 NOTIFY_REQUESTS: dict[str, Json] = {

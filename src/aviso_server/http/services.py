@@ -7,28 +7,38 @@ from pathlib import Path
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
-from aviso_server.auth.identity import Authenticator
+from aviso_server.auth.gate import Gate
 from aviso_server.backends.backend import Backend
 from aviso_server.core.schema import Catalogue
+from aviso_server.http.cors import Cors
+from aviso_server.http.limits import Limits
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Services:
-    """Everything a handler may need."""
+    """Everything a handler may need.
+
+    Replaced while the server runs, by a reload only: catalogue, administration and journal.
+    """
 
     catalogue: Catalogue
     backend: Backend
     sources: Sources
     administration: Administration
-    authenticator: Authenticator
+    gate: Gate | None
+    """Access control; None while it is switched off and every route is open."""
     now_ns: Callable[[], int]
     journal: FilteringBoundLogger
     """Bound once: asking structlog for a logger costs more than most of a request's work."""
+    limits: Limits
+    cors: Cors
     max_body_bytes: int
     max_batch_bytes: int
     max_batch_items: int
+    body_timeout_s: float
+    """For the whole body of a request to arrive."""
     static_dir: Path
     homepage_links: Mapping[str, str]
     version: str

@@ -1,5 +1,8 @@
 """``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response (http.md 9)."""
 
+from collections.abc import Mapping
+from time import perf_counter
+
 import structlog
 from aiohttp import web
 
@@ -8,13 +11,16 @@ from aviso_server.core.errors import RequestError, SetupFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
+from aviso_server.http.access import IDENTITY, actor, admission, entitle, expiry_ns
 from aviso_server.http.body import read_body
+from aviso_server.http.caller import caller
 from aviso_server.http.errors import error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.outlet import ChunkedOutlet
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.query import Query, query_of
+from aviso_server.telemetry.metrics import StreamMeter
 
 SSE_HEADERS = {
     "Content-Type": "text/event-stream",
@@ -37,33 +43,43 @@ async def replay(request: web.Request) -> web.StreamResponse:
 async def _stream(request: web.Request, operation: Operation) -> web.StreamResponse:
     services = request.app[SERVICES]
     request_id = request[REQUEST_ID]
+    begun = perf_counter()
     event_type: str | None = None
     query: Query | None = None
     try:
         message = parse_request(await read_body(request, services.max_body_bytes))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
-        query = query_of(schema, message, operation, request_id=request_id)
-        async with Feed(services.sources, query) as feed:
-            _log_established(query)
-            return await _run(request, feed)
+        admission(request, operation)(schema)
+        query = query_of(
+            schema, message, operation, request_id=request_id, expires_at_ns=expiry_ns(request)
+        )
+        await entitle(request, query)
+        with services.limits.stream(caller(request)):
+            meter = services.sources.metrics.stream(operation, query.label)
+            meter.connections.add()
+            async with Feed(services.sources, query) as feed:
+                _log_established(query, actor(request), perf_counter() - begun)
+                return await _run(request, feed, meter)
     except (RequestError, SetupFailed) as error:
         topic = query.topic if query else None
-        log_refused(error, operation, request_id, event_type=event_type, topic=topic)
+        log_refused(error, operation, request, event_type=event_type, topic=topic)
         return error_answer(error, operation, request_id, topic=topic)
 
 
-async def _run(request: web.Request, feed: Feed) -> web.StreamResponse:
+async def _run(request: web.Request, feed: Feed, meter: StreamMeter) -> web.StreamResponse:
     response = web.StreamResponse(headers=SSE_HEADERS)
     writer = await response.prepare(request)
     if writer is None:  # pragma: no cover - only when prepared before
         raise ConnectionResetError("the response has ended")
-    await feed.run(ChunkedOutlet(request, response, writer))
-    await response.write_eof()
+    identity = request.get(IDENTITY)
+    with meter.alive(None if identity is None else identity.username):
+        await feed.run(ChunkedOutlet(request, response, writer))
+        await response.write_eof()
     return response
 
 
-def _log_established(query: Query) -> None:
+def _log_established(query: Query, who: Mapping[str, str], setup_s: float) -> None:
     mode = "replay_only"
     if query.operation is Operation.WATCH:
         mode = "live_only" if query.window.start is None else "historical_then_live"
@@ -73,10 +89,10 @@ def _log_established(query: Query) -> None:
         request_id=query.request_id,
         event_type=query.event_type,
         topic=query.topic,
-        username="anonymous",
-        auth_realm="none",
+        **who,
         start_at=_shown(query.window.start),
         stream_mode=mode,
+        setup_duration_ms=round(setup_s * 1000, 3),
     )
 
 

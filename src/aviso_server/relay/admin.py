@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 
 from aviso_server.backends.backend import Backend
+from aviso_server.backends.metered import timed, unmetered
 from aviso_server.core.errors import InvalidRequest, NotFound
 from aviso_server.core.schema import Catalogue
+from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _SEQUENCE = re.compile(r"\+?0*([0-9]{1,20})")
 
@@ -16,6 +18,7 @@ class Administration:
 
     backend: Backend
     catalogue: Catalogue
+    metrics: Metrics = SILENT
 
     async def wipe(self, name: str) -> tuple[str, int]:
         """Remove every notification of one event type; which one it was, and how many."""
@@ -26,12 +29,15 @@ class Administration:
 
     async def wipe_all(self) -> dict[str, int]:
         """Remove everything from our own streams; tries all of them before it fails (D24)."""
-        event_types = {*self.catalogue.names, *await self.backend.event_types()}
+        return await timed(self.metrics, "wipe_all", self._wipe_all(unmetered(self.backend)))
+
+    async def _wipe_all(self, backend: Backend) -> dict[str, int]:
+        event_types = {*self.catalogue.names, *await backend.event_types()}
         wiped: dict[str, int] = {}
         failures: list[str] = []
         for event_type in sorted(event_types):
             try:
-                wiped[event_type] = await self.backend.wipe(event_type)
+                wiped[event_type] = await backend.wipe(event_type)
             except Exception as error:  # noqa: BLE001 - one broken stream must not spare the others
                 failures.append(f"{event_type}: {error}")
         if failures:

@@ -24,6 +24,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -64,6 +65,7 @@ from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.subscription import Chunk, Subscription
+from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _Result = TypeVar("_Result")
 
@@ -78,6 +80,7 @@ class Sources:
     rules: StreamRules
     stop: Stop
     now_ns: Callable[[], int]
+    metrics: Metrics = SILENT
 
 
 class Feed:
@@ -88,6 +91,7 @@ class Feed:
         self._rules = sources.rules
         self._query = query
         self._framer = Framer(query.request_id, query.topic)
+        self._meter = sources.metrics.stream(query.operation, query.label)
         self._pulse = Pulse(sources.stop, sources.rules.heartbeat_s)
         self._subscription: Subscription | None = None
         self._boundary = 0
@@ -143,6 +147,7 @@ class Feed:
             self._journal.warning(
                 "Stream failed", event_name="stream.replay.batch.failed", error=error.details
             )
+            self._meter.errors.add()
             await self._put(StreamFailed(error.message))
         await self._put(Closing(reason))
 
@@ -152,7 +157,10 @@ class Feed:
             self._pulse.beat_now()
         else:
             last = self._boundary if self._end is None else self._end
-            if await self._history(self._first, last, REPLAY):
+            begun = perf_counter()
+            cut = await self._history(self._first, last, REPLAY)
+            self._meter.replay.observe(perf_counter() - begun)
+            if cut:
                 return
             await self._beat()
             await self._put(ReplayCompleted())
@@ -239,7 +247,7 @@ class Feed:
         quota = _Quota(self._cap if name is REPLAY else None)
         position, promised = first, name is LIVE
         limit = self._rules.read_size or self._rules.batch_size
-        if position > last:
+        if position > last and not promised:
             await self._looked(None)
         while position <= last:
             batch = await self._patiently(
@@ -264,6 +272,7 @@ class Feed:
             if frames:
                 await self._beat()
                 await self._send(frames)
+                self._meter.sent.add(quota.fresh())
             if quota.exceeded:
                 await self._limit_reached(quota)
                 return True
@@ -283,6 +292,7 @@ class Feed:
                 requested_sequence=self._first,
                 first_available_sequence=bounds.first,
             )
+            self._meter.gaps.add()
             await self._put(HistoryGap(self._first, bounds.first))
         if self._query.operation is Operation.WATCH:
             self._pulse.beat_now()
@@ -308,6 +318,7 @@ class Feed:
             sequence=entry.sequence,
             error=entry.reason,
         )
+        self._meter.errors.add()
         return self._frame(NotRendered(entry.sequence, entry.topic, entry.reason))
 
     @property
@@ -320,6 +331,7 @@ class Feed:
             event_name="stream.replay.limit.reached",
             max_allowed=quota.allowed,
         )
+        self._meter.limited.add()
         await self._put(LimitReached(self._cap))
 
     # Live
@@ -330,6 +342,7 @@ class Feed:
             await self._beat()
             if chunks := subscription.take():
                 await self._send(b"".join(self._shown(chunk) for chunk in chunks))
+                self._meter.sent.add(sum(chunk.notifications for chunk in chunks))
             elif subscription.resume_at is not None:
                 # What did not fit may begin below H, when the hub was behind as H was taken.
                 await self._catch_up(max(subscription.resume_at, subscription.boundary + 1))
@@ -344,7 +357,10 @@ class Feed:
         """Let the hub write to an idle stream: all before it was sent, and nothing else is due."""
         if not self._idle or not self._pulse.resting or self._outlet is None:
             return False
-        return self._outlet.pass_on(chunk)
+        if not self._outlet.pass_on(chunk):
+            return False
+        self._meter.sent.add(chunk.notifications)
+        return True
 
     async def _catch_up(self, first: int) -> None:
         """Go back to history for what did not fit into the queue, and join live again (D8)."""
@@ -353,6 +369,7 @@ class Feed:
             event_name="stream.watch.reader.switched",
             last_sequence=first - 1,
         )
+        self._meter.switches.add()
         boundary = self._rejoin(first)
         if boundary is None:
             self._leave()
@@ -425,9 +442,15 @@ class _Quota:
     allowed: int | None
     taken: int = 0
     exceeded: bool = False
+    _reported: int = 0
 
     def take(self) -> bool:
         """Ask for one more; the first that is refused is the look-ahead of D5."""
         self.exceeded = self.allowed is not None and self.taken >= self.allowed
         self.taken += not self.exceeded
         return not self.exceeded
+
+    def fresh(self) -> int:
+        """How many were taken since this was asked before."""
+        count, self._reported = self.taken - self._reported, self.taken
+        return count

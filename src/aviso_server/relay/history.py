@@ -9,6 +9,7 @@ from typing import Protocol
 
 from aviso_server.backends.backend import Batch, Bounds
 from aviso_server.relay.recent import Recent
+from aviso_server.telemetry.metrics import SILENT, Metrics
 
 
 class History(Protocol):
@@ -34,9 +35,16 @@ class History(Protocol):
 class Tiers:
     """The newest entries from memory, the others from the store, joined by sequence."""
 
-    def __init__(self, store: History, recent: Callable[[str], Recent | None]) -> None:
+    def __init__(
+        self,
+        store: History,
+        recent: Callable[[str], Recent | None],
+        *,
+        metrics: Metrics = SILENT,
+    ) -> None:
         self._store = store
         self._recent = recent
+        self._metrics = metrics
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds now; what is held in memory is checked against them."""
@@ -48,12 +56,12 @@ class Tiers:
     async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
         """From memory when it reaches back far enough, else from the store up to there."""
         recent = self._recent(event_type)
-        if recent is None:
-            return await self._store.read(event_type, first, last, limit=limit)
-        if recent.first <= first <= recent.last:
+        if recent is not None and recent.first <= first <= recent.last:
+            self._metrics.history_read("memory")
             return recent.read(first, min(last, recent.last), limit=limit)
-        if first < recent.first:
+        if recent is not None and first < recent.first:
             last = min(last, recent.first - 1)
+        self._metrics.history_read("store")
         return await self._store.read(event_type, first, last, limit=limit)
 
     async def first_since(self, event_type: str, ns: int) -> int:

@@ -12,7 +12,7 @@ Rules
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -129,6 +129,11 @@ class Hub:
         stream = self._streams.get(event_type)
         return None if stream is None else stream.recent
 
+    def depths(self) -> Iterator[int]:
+        """How many notifications wait in the queue of each subscriber."""
+        for stream in self._streams.values():
+            yield from stream.depths()
+
     def _open(self, event_type: str, bounds: Bounds) -> "_Stream":
         kept = self._keep.recent_bytes
         recent = Recent(bounds, kept) if kept else None
@@ -201,6 +206,11 @@ class _Stream:
 
     def remove(self, request: Filter, subscription: Subscription) -> None:
         self._index.remove(request, subscription)
+
+    def depths(self) -> Iterator[int]:
+        for group in self._index.groups():
+            for subscription in group.members:
+                yield subscription.queued
 
     def stop(self) -> None:
         self.stopped = True

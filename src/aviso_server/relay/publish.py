@@ -1,7 +1,7 @@
 """Publishing: a checked request becomes a stored notification."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aviso_server.backends.backend import Backend, Receipt
@@ -46,12 +46,18 @@ async def publish(
 
 
 async def publish_many(
-    backend: Backend, catalogue: Catalogue, items: Sequence[Item], *, key: str
+    backend: Backend,
+    catalogue: Catalogue,
+    items: Sequence[Item],
+    *,
+    key: str,
+    admit: Callable[[Schema], None] = lambda _: None,
 ) -> list[Published | AvisoError]:
     """Publish what can be published; one result per item, in order.
 
     Items are handed to the store in their order, many at a time. ``key`` makes a key for each
-    item that brings none, so that a batch sent twice is stored once.
+    item that brings none, so that a batch sent twice is stored once. ``admit`` raises for an
+    event type that the caller may not write to.
     """
     gate = asyncio.Semaphore(IN_FLIGHT)
 
@@ -63,8 +69,9 @@ async def publish_many(
             try:
                 schema = catalogue.find(request.event_type)
                 refuse_misplaced(request)
+                admit(schema)
                 return await publish(backend, schema, request, key=own_key or f"{key}#{number}")
-            except (RequestError, StorageFailed) as error:
+            except AvisoError as error:
                 return error
 
     return await asyncio.gather(*(one(number, item) for number, item in enumerate(items)))

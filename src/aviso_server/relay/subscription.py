@@ -43,6 +43,11 @@ class Chunk:
         return b"".join(frames) if len(frames) == len(self.items) else None
 
     @cached_property
+    def notifications(self) -> int:
+        """How many of the items are notifications."""
+        return sum(isinstance(frame, bytes) for _, frame in self.items)
+
+    @cached_property
     def size(self) -> int:
         """Bytes of the frames."""
         return sum(len(frame) for _, frame in self.items if isinstance(frame, bytes))
@@ -73,6 +78,11 @@ class Subscription:
     _chunks: list[Chunk] = field(default_factory=list)
     _queued: int = 0
     _queued_bytes: int = 0
+
+    @property
+    def queued(self) -> int:
+        """Notifications that wait."""
+        return self._queued
 
     def offer(self, chunk: Chunk) -> bool:
         """Take a chunk; False when it does not fit and the subscription has detached."""

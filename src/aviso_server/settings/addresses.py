@@ -3,6 +3,9 @@
 import re
 from urllib.parse import SplitResult, urlsplit
 
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts to which plain http may carry secrets: nothing leaves the machine."""
+
 
 def split(text: str) -> SplitResult | str:
     """The parts of an absolute URL, or why it is none."""

@@ -46,6 +46,16 @@ class Homepage(Section):
     server_repository_url: Text = "https://github.com/ecmwf/aviso-server"
 
 
+class Tls(Section):
+    """Certificate of the HTTP listener, and whom clients must be known to."""
+
+    closed: ClassVar[bool] = True
+
+    certificate: Text = Field(examples=["server.crt"])
+    key: Text = Field(examples=["server.key"])
+    client_ca: Text | None = None
+
+
 class Application(Section):
     """The HTTP listener and what it tells about itself."""
 
@@ -56,6 +66,10 @@ class Application(Section):
     max_body_bytes: Whole = 262_144
     max_batch_bytes: Bytes = 8_388_608
     max_batch_items: Whole = 5000
+    body_timeout_seconds: Whole = 30
+    idle_timeout_seconds: Whole = 5
+    cors_allowed_origins: tuple[Text, ...] = ()
+    tls: Tls | None = None
     polygon_output: Text = "array"
     homepage: Homepage = Homepage()
 
@@ -132,6 +146,16 @@ class WatchEndpoint(Section):
     concurrent_notification_processing: Text | None = None
 
 
+class Limits(Section):
+    """What callers may do at the same time and per second; 0 is no limit."""
+
+    max_streams: Count = 20_000
+    max_streams_per_user: Count = 1000
+    max_streams_per_address: Count = 0
+    notify_rate_per_user: Count = 0
+    notify_burst_per_user: Whole = 1000
+
+
 class Auth(Section):
     """Who is asking, and who is an administrator."""
 
@@ -141,8 +165,11 @@ class Auth(Section):
     mode: Literal["direct", "trusted_proxy"] = "direct"
     auth_o_tron_url: Text = ""
     jwt_secret: Secret = Field(default="", validate_default=True)
+    jwks_url: Text = ""
+    public_key_file: Text = ""
     admin_roles: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
     timeout_ms: Whole = 5000
+    cache_seconds: Count = 10
 
 
 class Metrics(Section):
@@ -250,6 +277,7 @@ class Document(Section):
     application: Application = Field(examples=[{}])
     notification_backend: NotificationBackend = Field(examples=[{}])
     watch_endpoint: WatchEndpoint = WatchEndpoint()
+    limits: Limits = Limits()
     auth: Auth = Auth()
     metrics: Metrics = Metrics()
     logging: Logging = Logging()
@@ -270,6 +298,7 @@ class Settings:
     application: Application
     notification_backend: NotificationBackend
     watch_endpoint: WatchEndpoint
+    limits: Limits
     auth: Auth
     metrics: Metrics
     logging: Logging

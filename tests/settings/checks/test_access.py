@@ -23,6 +23,20 @@ def test_a_sound_section_passes() -> None:
     assert messages(configuration(auth={"jwt_secret": " x ", "timeout_ms": 0})) == []
 
 
+@pytest.mark.parametrize("mode", ["direct", "trusted_proxy"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"public_key_file": "key.pem"},
+        {"jwks_url": "https://keys.example/jwks.json"},
+        {"jwks_url": "http://127.0.0.1:8080/jwks.json"},
+    ],
+)
+def test_any_kind_of_key_will_do(mode: str, key: dict[str, Json]) -> None:
+    """A public key takes the place of the shared secret, in both modes."""
+    assert messages(configuration(auth={**AUTH, "mode": mode, "jwt_secret": "", **key})) == []
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -32,6 +46,20 @@ def test_a_sound_section_passes() -> None:
         ),
         ({"jwt_secret": "s\n"}, ["auth.jwt_secret must not have leading or trailing whitespace"]),
         ({"timeout_ms": 0}, ["auth.timeout_ms must be greater than zero"]),
+        (
+            {"jwks_url": " https://a"},
+            ["auth.jwks_url must not have leading or trailing whitespace"],
+        ),
+        (
+            {"public_key_file": "a "},
+            ["auth.public_key_file must not have leading or trailing whitespace"],
+        ),
+        ({"jwks_url": "keys"}, ["auth.jwks_url is not a valid URL: relative URL without a base"]),
+        ({"jwks_url": "https://u:p@a"}, ["auth.jwks_url must not contain credentials"]),
+        (
+            {"jwks_url": "http://a"},
+            ["auth.jwks_url must use https://; plain http:// is accepted for loopback hosts only"],
+        ),
         (
             {"jwt_secret": ""},
             [

@@ -165,6 +165,11 @@ class JetStreamBackend:
         """Remove all notifications of a stream."""
         return await self._streams.wipe(self._schema(event_type))
 
+    def adopt(self, catalogue: Catalogue) -> None:
+        """Use another catalogue from now on; streams of those in both must be the same."""
+        self._catalogue = catalogue
+        self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
+
     async def close(self) -> None:
         """Flush, disconnect, and end the server if it is ours."""
         await self._connection.close()

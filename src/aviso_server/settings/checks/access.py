@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from aviso_server.settings import addresses
+from aviso_server.settings.addresses import LOOPBACK
 from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Auth, Document, StreamAuth
 
@@ -15,7 +17,13 @@ def admins(document: Document) -> Iterator[Fault]:
     if not auth.enabled:
         return
     secret = auth.jwt_secret.get_secret_value()
-    for key, text in (("auth_o_tron_url", auth.auth_o_tron_url), ("jwt_secret", secret)):
+    texts = (
+        ("auth_o_tron_url", auth.auth_o_tron_url),
+        ("jwt_secret", secret),
+        ("jwks_url", auth.jwks_url),
+        ("public_key_file", auth.public_key_file),
+    )
+    for key, text in texts:
         if text != text.strip():
             yield Fault(f"auth.{key}", f"auth.{key} {_EDGES}")
     if auth.timeout_ms <= 0:
@@ -26,17 +34,35 @@ def admins(document: Document) -> Iterator[Fault]:
             "auth.enabled=true requires auth.admin_roles to contain at least one realm",
         )
     yield from _realms("auth.admin_roles", "auth.admin_roles", auth.admin_roles)
-    yield from _mode(auth, secret.strip())
+    yield from _mode(auth, keyed=any(text.strip() for _, text in texts[1:]))
+    why = _bad_key_set(auth.jwks_url.strip())
+    if why:
+        yield Fault("auth.jwks_url", f"auth.jwks_url {why}")
 
 
-def _mode(auth: Auth, secret: str) -> Iterator[Fault]:
-    if auth.mode == "direct" and not (auth.auth_o_tron_url.strip() and secret):
+def _bad_key_set(text: str) -> str | None:
+    """Why keys cannot be fetched from there; whoever can change them on the way can be anybody."""
+    if not text:
+        return None
+    url = addresses.split(text)
+    if isinstance(url, str):
+        return f"is not a valid URL: {url}"
+    if url.username or url.password:
+        return "must not contain credentials"
+    if url.scheme == "https" or (url.scheme == "http" and url.hostname in LOOPBACK):
+        return None
+    return "must use https://; plain http:// is accepted for loopback hosts only"
+
+
+def _mode(auth: Auth, *, keyed: bool) -> Iterator[Fault]:
+    """Every mode needs a key to check tokens with; the contract's texts name the usual one."""
+    if auth.mode == "direct" and not (auth.auth_o_tron_url.strip() and keyed):
         yield Fault(
             "auth.mode",
             "auth.mode=direct requires both auth.auth_o_tron_url and auth.jwt_secret"
             " to be configured",
         )
-    if auth.mode == "trusted_proxy" and not secret:
+    if auth.mode == "trusted_proxy" and not keyed:
         yield Fault(
             "auth.mode", "auth.mode=trusted_proxy requires auth.jwt_secret to be configured"
         )

@@ -8,7 +8,7 @@ from aviso_server.settings.model import Document, Homepage
 
 
 def application(document: Document) -> Iterator[Fault]:
-    """Home page links, polygon output and body limit."""
+    """Home page links, polygon output, body limits, time limits and origins."""
     section = document.application
     for key in Homepage.model_fields:
         if not _public_url(getattr(section.homepage, key)):
@@ -21,7 +21,12 @@ def application(document: Document) -> Iterator[Fault]:
         yield Fault(
             "application.polygon_output", "application.polygon_output must be 'array' or 'string'"
         )
-    for key in ("max_batch_bytes", "max_batch_items"):
+    for key in (
+        "max_batch_bytes",
+        "max_batch_items",
+        "body_timeout_seconds",
+        "idle_timeout_seconds",
+    ):
         if getattr(section, key) <= 0:
             path = f"application.{key}"
             yield Fault(path, f"{path} must be greater than zero")
@@ -29,6 +34,25 @@ def application(document: Document) -> Iterator[Fault]:
         yield Fault(
             "application.max_body_bytes", "application.max_body_bytes must be greater than zero"
         )
+
+    for origin in section.cors_allowed_origins:
+        if origin != "*" and not _is_origin(origin):
+            yield Fault(
+                "application.cors_allowed_origins",
+                f"'{origin}' is not an origin: scheme and host, with a port if it is not the"
+                " usual one, such as https://console.example, or '*'",
+            )
+
+
+def _is_origin(text: str) -> bool:
+    """As browsers send it: lower case, no path, no trailing slash."""
+    url = addresses.split(text)
+    return (
+        not isinstance(url, str)
+        and url.scheme in {"http", "https"}
+        and "@" not in url.netloc
+        and text == f"{url.scheme}://{url.netloc}".lower()
+    )
 
 
 def _public_url(text: str) -> bool:

@@ -9,7 +9,6 @@ from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Document, Ecpds, EventType
 from aviso_server.telemetry.redaction import redact_text
 
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _NUMBERS = (
     "cache_ttl_seconds",
     "max_entries",
@@ -67,7 +66,7 @@ def _server(text: str) -> Iterator[str]:
     if isinstance(url, str):
         yield f"is not a valid URL: {url}"
         return
-    if url.scheme == "http" and url.hostname not in _LOOPBACK:
+    if url.scheme == "http" and url.hostname not in addresses.LOOPBACK:
         yield (
             "uses plain http:// to a non-loopback host."
             " The service account's password would cross the network unencrypted; use https://."

@@ -15,6 +15,9 @@ _POSITIVE = (
 
 def streaming(document: Document) -> Iterator[Fault]:
     """Intervals, sizes and caps that must be positive."""
+    if document.limits.notify_burst_per_user <= 0:
+        where = "limits.notify_burst_per_user"
+        yield Fault(where, f"{where} must be greater than zero")
     for key in _POSITIVE:
         if getattr(document.watch_endpoint, key) <= 0:
             where = f"watch_endpoint.{key}"

@@ -1,0 +1,30 @@
+"""The ``Authorization`` header, read as each mode wants it (operations.md 4.2); no I/O."""
+
+import re
+
+from aviso_server.auth.refusal import MalformedHeader
+
+_READABLE = re.compile(r"[\x20-\x7e\t]*")
+_SCHEMES = frozenset({"bearer", "basic"})
+
+
+def forwardable(header: str) -> str:
+    """The header as auth-o-tron gets it: trimmed, with a scheme and something behind it."""
+    if not _READABLE.fullmatch(header):
+        raise MalformedHeader("Authorization header is not valid UTF-8")
+    if not header.strip():
+        raise MalformedHeader("Authorization header cannot be empty")
+    scheme, blank, rest = header.lstrip().partition(" ")
+    if not blank or scheme.lower() not in _SCHEMES:
+        raise MalformedHeader("Authorization header must use Bearer or Basic scheme")
+    if not rest.strip():
+        raise MalformedHeader("Authorization header credentials cannot be empty")
+    return header.strip()
+
+
+def bearer_token(header: str) -> str:
+    """The token of a header that is ``Bearer`` and one more word."""
+    parts = header.split()
+    if len(parts) != 2 or parts[0].lower() != "bearer":
+        raise MalformedHeader("Authorization header must use Bearer token")
+    return parts[1]

@@ -1,0 +1,104 @@
+"""The gate: every question about access that a request raises, asked in one place."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from aviso_server.auth.access import Policy, Rules
+from aviso_server.auth.ecpds import EcpdsPlugin
+from aviso_server.auth.identity import Authenticator, Identity
+from aviso_server.auth.refusal import (
+    INVALID_TOKEN,
+    MalformedHeader,
+    Refusal,
+    Unauthorized,
+    Undecided,
+)
+from aviso_server.core.filter import Filter
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
+from aviso_server.telemetry.metrics import SILENT, Metrics
+
+_NAMED = frozenset({Policy.ADMIN, Policy.USER})
+"""Policies under which a caller must say who it is before anything else is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Authentication and authorisation together; there is none while ``auth.enabled`` is false."""
+
+    authenticator: Authenticator
+    rules: Rules
+    now_ns: Callable[[], int]
+    ecpds: EcpdsPlugin | None = None
+    metrics: Metrics = SILENT
+    closers: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """What else to close, such as the connections to a key service."""
+
+    async def identify(self, policy: Policy, authorization: str | None) -> Identity | None:
+        """Who is asking, as far as the route's policy wants to know; None for nobody.
+
+        On stream routes a header that cannot be read counts as none, a credential that is
+        refused does not (operations.md 4.2).
+        """
+        if policy is Policy.PUBLIC:
+            return None
+        if authorization is None:
+            if policy in _NAMED:
+                raise Unauthorized("Authorization header is required")
+            return None
+        begun = perf_counter()
+        outcome = "success"
+        try:
+            return await self._judge(policy, authorization)
+        except MalformedHeader as refusal:
+            if policy not in _NAMED:
+                outcome = ""
+                return None
+            outcome = refusal.outcome
+            raise
+        except Refusal as refusal:
+            outcome = refusal.outcome
+            raise
+        finally:
+            if outcome:
+                self.metrics.auth_decided(self.authenticator.mode, outcome, perf_counter() - begun)
+
+    async def _judge(self, policy: Policy, authorization: str) -> Identity:
+        """Whom a credential names, if that is enough for the policy."""
+        identity = await self.authenticator.identify(authorization)
+        if policy is Policy.READ and self._over(identity):
+            raise Unauthorized(INVALID_TOKEN, details="expired")
+        if policy is Policy.ADMIN:
+            self.rules.admit_admin(identity)
+        return identity
+
+    def admit(self, operation: Operation, schema: Schema, identity: Identity | None) -> None:
+        """Raise Unauthorized or Forbidden unless the caller may do this to this event type."""
+        if operation is Operation.NOTIFY:
+            self.rules.admit_writer(schema, identity)
+        else:
+            self.rules.admit_reader(schema, identity)
+
+    async def entitle(self, schema: Schema, identity: Identity | None, wanted: Filter) -> None:
+        """Ask the plugins of the event type; after authorisation and validation."""
+        if schema.access is None or not schema.access.plugins:
+            return
+        if self.ecpds is None or identity is None:
+            raise Undecided("Server configuration error")
+        if self.rules.administers(identity):
+            self.ecpds.bypassed(identity)
+            return
+        await self.ecpds.check(identity, wanted)
+
+    async def close(self) -> None:
+        """Free everything."""
+        await self.authenticator.close()
+        if self.ecpds is not None:
+            await self.ecpds.close()
+        for closer in self.closers:
+            await closer()
+
+    def _over(self, identity: Identity) -> bool:
+        """True for a token that only the leeway keeps alive: no stream can be opened with it."""
+        return identity.expires_at_ns is not None and identity.expires_at_ns <= self.now_ns()

@@ -1,0 +1,101 @@
+"""JSON Web Tokens: from a token to an identity, or Unauthorized (operations.md 4.3).
+
+Rules
+- The algorithm is looked up among those that have a key; ``none`` is not among them.
+- The signature comes first: no claim of an unsigned token is looked at.
+- ``exp`` must be there and may lie at most 60 s in the past. Other times, audience and issuer are
+  not checked.
+- The caller learns that a token is not accepted, never why. The log has the reason's class.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import jwt
+import msgspec
+from jwt.api_jws import PyJWS
+
+from aviso_server.auth.identity import Identity
+from aviso_server.auth.keyring import KeySource
+from aviso_server.auth.keys import ALGORITHMS, Key
+from aviso_server.auth.refusal import INVALID_TOKEN, Unauthorized
+from aviso_server.core.moment import NS_PER_SECOND
+
+LEEWAY_S = 60
+"""How far the clocks of issuer and server may be apart."""
+
+_JWT = re.compile(r"(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+")
+_JWS = PyJWS(algorithms=list(ALGORITHMS))
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    """The claims that are looked at; others are not."""
+
+    exp: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    username: str | None = None
+    sub: str | None = None
+    realm: str | None = None
+    roles: tuple[str, ...] | None = None
+
+
+_CLAIMS = msgspec.json.Decoder(_Claims)
+
+
+def looks_like_token(text: str) -> bool:
+    """True for three non-empty base64url segments."""
+    return _JWT.fullmatch(text) is not None
+
+
+class TokenCheck:
+    """Checks tokens with the keys of its sources."""
+
+    def __init__(self, sources: Sequence[KeySource], *, now_ns: Callable[[], int]) -> None:
+        self._sources = tuple(sources)
+        self._now_ns = now_ns
+
+    async def identify(self, token: str) -> Identity:
+        """Who the token speaks for; Unauthorized, or Unavailable when no key can be had."""
+        algorithm, kid = _header(token)
+        for source in self._sources:
+            for key in await source.find(algorithm, kid):
+                payload = _payload(token, key)
+                if payload is not None:
+                    return self._identity(payload)
+        raise Unauthorized(INVALID_TOKEN, details="signature")
+
+    def _identity(self, payload: bytes) -> Identity:
+        try:
+            claims = _CLAIMS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise Unauthorized(INVALID_TOKEN, details="malformed") from None
+        if claims.exp * NS_PER_SECOND < self._now_ns() - LEEWAY_S * NS_PER_SECOND:
+            raise Unauthorized(INVALID_TOKEN, details="expired")
+        username = claims.username or claims.sub
+        if not username:
+            raise Unauthorized("Token is missing required user claims")
+        return Identity(username, claims.realm, claims.roles or (), claims.exp * NS_PER_SECOND)
+
+
+def _header(token: str) -> tuple[str, str | None]:
+    """Algorithm and key id, as the token claims them."""
+    if not looks_like_token(token):
+        raise Unauthorized(INVALID_TOKEN, details="malformed")
+    try:
+        header = _JWS.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        raise Unauthorized(INVALID_TOKEN, details="malformed") from None
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if algorithm not in ALGORITHMS:
+        raise Unauthorized(INVALID_TOKEN, details="algorithm")
+    return algorithm, kid if isinstance(kid, str) else None
+
+
+def _payload(token: str, key: Key) -> bytes | None:
+    """The signed bytes; None when this key did not sign them."""
+    try:
+        # One key, one algorithm: the token's own word for it decides nothing here.
+        payload: bytes = _JWS.decode(token, key.material, algorithms=[key.algorithm])
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        return None
+    return payload

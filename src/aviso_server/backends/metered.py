@@ -1,0 +1,115 @@
+"""A backend whose calls are counted and timed; what it does is done by the one inside."""
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.core.notification import Entry, Notification
+from aviso_server.telemetry.metrics import Metrics
+
+_Result = TypeVar("_Result")
+
+
+class MeteredBackend:
+    """Counts the operations of operations.md 8. Calls that are cancelled are not counted."""
+
+    def __init__(self, inner: Backend, metrics: Metrics) -> None:
+        self.inner = inner
+        self.kind = inner.kind
+        self._metrics = metrics
+
+    @property
+    def connected(self) -> bool:
+        """Whether the store can be reached now."""
+        return self.inner.connected
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        """Store: ``publish``. Timed in place: on the way of every notification a call counts."""
+        begun = time.perf_counter()
+        try:
+            receipt = await self.inner.append(notification, key=key)
+        except Exception:
+            self._metrics.backend_called("publish", time.perf_counter() - begun, failed=True)
+            raise
+        self._metrics.backend_called("publish", time.perf_counter() - begun, failed=False)
+        return receipt
+
+    async def bounds(self, event_type: str) -> Bounds:
+        """The bounds now."""
+        return await self.inner.bounds(event_type)
+
+    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+        """A piece of history: ``get_batch``."""
+        reading = self.inner.read(event_type, first, last, limit=limit)
+        return await timed(self._metrics, "get_batch", reading)
+
+    async def first_since(self, event_type: str, ns: int) -> int:
+        """Lowest stored sequence at or after a storage time."""
+        return await self.inner.first_since(event_type, ns)
+
+    async def last_until(self, event_type: str, ns: int) -> int:
+        """Highest stored sequence at or before a storage time."""
+        return await self.inner.last_until(event_type, ns)
+
+    def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
+        """Everything above ``after``."""
+        return self.inner.tail(event_type, after)
+
+    async def event_types(self) -> Sequence[str]:
+        """Every event type that has a stream of ours."""
+        return await self.inner.event_types()
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        """Remove one notification: ``delete_message``; one that is not there is no failure."""
+        return await timed(self._metrics, "delete_message", self.inner.delete(event_type, sequence))
+
+    async def wipe(self, event_type: str) -> int:
+        """Remove all notifications of a stream: ``wipe_stream``."""
+        return await timed(self._metrics, "wipe_stream", self.inner.wipe(event_type))
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self.inner.close()
+
+
+async def timed(metrics: Metrics, operation: str, call: Awaitable[_Result]) -> _Result:
+    """Await one backend operation, count it and its time."""
+    begun = time.perf_counter()
+    try:
+        result = await call
+    except Exception:
+        metrics.backend_called(operation, time.perf_counter() - begun, failed=True)
+        raise
+    metrics.backend_called(operation, time.perf_counter() - begun, failed=False)
+    return result
+
+
+@runtime_checkable
+class Reconnecting(Protocol):
+    """A backend with a connection that can be lost and restored."""
+
+    @property
+    def reconnects(self) -> int:
+        """How often it was restored."""
+        ...
+
+
+def look(backend: Backend, metrics: Metrics) -> None:
+    """Note the state of the backend now."""
+    inner = unmetered(backend)
+    reconnects = inner.reconnects if isinstance(inner, Reconnecting) else 0
+    metrics.backend_seen(connected=inner.connected, reconnects=reconnects)
+
+
+def metered(backend: Backend, metrics: Metrics) -> Backend:
+    """The backend with its calls counted; itself when nothing is counted."""
+    return MeteredBackend(backend, metrics) if metrics.enabled else backend
+
+
+def unmetered(backend: Backend) -> Backend:
+    """The one inside, for operations that are made of several calls and count once."""
+    return backend.inner if isinstance(backend, MeteredBackend) else backend
+
+
+_: type[Backend] = MeteredBackend

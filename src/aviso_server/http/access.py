@@ -1,0 +1,148 @@
+"""Access control at the edge: the policy of the matched route, and every refusal's answer (D22).
+
+``guarded`` runs after routing. It looks at the route that aiohttp matched, never at the path's
+text, so a spelling that reaches a handler has been judged as that handler's route. A route that
+nobody gave a policy is for administrators. Unknown paths and wrong methods are answered before
+any credential is looked at.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from aviso_server.auth.access import Policy
+from aviso_server.auth.gate import Gate
+from aviso_server.auth.identity import Identity
+from aviso_server.auth.refusal import Refusal, Unauthorized
+from aviso_server.core.json import Json, compact
+from aviso_server.core.moment import seconds
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
+from aviso_server.http.answers import AuthCheckResponse
+from aviso_server.http.errors import JSON_TYPE, row_of
+from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.http.tracing import TRACE
+from aviso_server.relay.query import Query
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_NEVER_NS = 253_402_300_799 * 1_000_000_000
+"""The end of the year 9999, beyond which no expiry is shown."""
+
+IDENTITY: web.RequestKey[Identity] = web.RequestKey("identity", Identity)
+POLICIES: web.AppKey[dict[web.AbstractRoute, Policy]] = web.AppKey("policies", dict)
+
+
+@web.middleware
+async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Let a request through to its handler if the route's policy allows; answer refusals."""
+    gate = request.app[SERVICES].gate
+    matched = request.match_info
+    if gate is None or matched.http_exception is not None:
+        return await handler(request)
+    policy = request.app[POLICIES].get(matched.route, Policy.ADMIN)
+    try:
+        identity = await gate.identify(policy, request.headers.get("Authorization"))
+        if identity is not None:
+            request[IDENTITY] = identity
+            _log_resolved(request, identity)
+        return await handler(request)
+    except Refusal as refusal:
+        _log_denied(request, refusal)
+        return _refused(gate, refusal, request[REQUEST_ID])
+
+
+def actor(request: web.Request) -> dict[str, str]:
+    """Who is asking, as log records tell it (operations.md 9)."""
+    identity = request.get(IDENTITY)
+    trace = request.get(TRACE) or {}
+    if identity is None:
+        return {"username": "anonymous", "auth_realm": "none", **trace}
+    return {"username": identity.username, "auth_realm": identity.realm or "none", **trace}
+
+
+def admission(request: web.Request, operation: Operation) -> Callable[[Schema], None]:
+    """A check that raises a Refusal unless the caller may do this to an event type."""
+    gate = request.app[SERVICES].gate
+    if gate is None:
+        return _open
+    identity = request.get(IDENTITY)
+    return lambda schema: gate.admit(operation, schema, identity)
+
+
+def _open(_: Schema) -> None:
+    """Without authentication every stream is open; start-up refuses schemas with access rules."""
+
+
+async def entitle(request: web.Request, query: Query) -> None:
+    """Ask the plugins of the event type (http.md 4.2 step 14)."""
+    gate = request.app[SERVICES].gate
+    if gate is not None:
+        await gate.entitle(query.schema, request.get(IDENTITY), query.filter)
+
+
+def expiry_ns(request: web.Request) -> int | None:
+    """When the caller's token ends, and with it the stream (D22)."""
+    identity = request.get(IDENTITY)
+    return None if identity is None else identity.expires_at_ns
+
+
+async def auth_check(request: web.Request) -> web.Response:
+    """``GET /api/v1/auth/check``: who the caller is, without any effect."""
+    gate = request.app[SERVICES].gate
+    identity = request.get(IDENTITY) or Identity("anonymous")
+    until = identity.expires_at_ns
+    answer = AuthCheckResponse(
+        status="success",
+        auth_enabled=gate is not None,
+        username=identity.username,
+        realm=identity.realm,
+        roles=list(identity.roles),
+        admin=gate is None or gate.rules.administers(identity),
+        expires_at=None if until is None else seconds(min(until, _NEVER_NS)),
+        request_id=request[REQUEST_ID],
+    )
+    return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+
+
+def _refused(gate: Gate, refusal: Refusal, request_id: str) -> web.Response:
+    """The error object of a refusal: without ``details``, which are for the log only."""
+    row = row_of(refusal, Operation.NOTIFY)
+    body: Json = {
+        "code": row.code,
+        "error": row.error,
+        "message": refusal.message,
+        "request_id": request_id,
+    }
+    headers = CIMultiDict(JSON_TYPE)
+    if isinstance(refusal, Unauthorized):
+        for challenge in gate.authenticator.challenges:
+            headers.add("WWW-Authenticate", challenge)
+    return web.Response(status=row.status, body=compact(body), headers=headers)
+
+
+def _log_denied(request: web.Request, refusal: Refusal) -> None:
+    identity = request.get(IDENTITY)
+    structlog.get_logger().warning(
+        "Request denied",
+        event_name="auth.middleware.request.denied",
+        request_id=request[REQUEST_ID],
+        outcome=refusal.outcome,
+        status_code=row_of(refusal, Operation.NOTIFY).status,
+        reason=refusal.message,
+        details=refusal.details,
+        username=refusal.username or (identity.username if identity else "-"),
+        path=request.path,
+    )
+
+
+def _log_resolved(request: web.Request, identity: Identity) -> None:
+    request.app[SERVICES].journal.debug(
+        "Caller identified",
+        event_name="auth.middleware.user.resolved",
+        request_id=request[REQUEST_ID],
+        username=identity.username,
+        path=request.path,
+    )

@@ -1,0 +1,74 @@
+"""Cross-origin requests from browsers: allowed origins only, and none unless configured.
+
+Without a list there is what the contract has: ``*`` on streams, nothing elsewhere, and OPTIONS is
+405 (http.md 1.1, 2). With a list, preflights of allowed origins are answered on every route, every
+answer to them may be read, and answers to others carry no header, streams included.
+
+Credentials come in ``Authorization``, which a page sets itself; cookies are not used, so
+``Access-Control-Allow-Credentials`` is never sent.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from aiohttp import hdrs, web
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+ANY = "*"
+ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, Traceparent"
+EXPOSED_HEADERS = "Retry-After, X-Request-ID"
+MAX_AGE_S = 600
+"""How long a browser may remember a preflight."""
+
+
+@dataclass(slots=True)
+class Cors:
+    """The allowed origins, which may be replaced at any time."""
+
+    origins: frozenset[str] = frozenset()
+
+    def allow(self, origins: Iterable[str]) -> None:
+        """Replace the list."""
+        self.origins = frozenset(origins)
+
+    def answer_to(self, origin: str | None) -> str | None:
+        """The value of ``Access-Control-Allow-Origin``; None for who is not allowed."""
+        if ANY in self.origins:
+            return ANY
+        return origin if origin in self.origins else None
+
+    @web.middleware
+    async def preflight(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer a browser's question whether it may send a request; unknown paths stay 404."""
+        refused = request.match_info.http_exception
+        if (
+            not self.origins
+            or request.method != hdrs.METH_OPTIONS
+            or not isinstance(refused, web.HTTPMethodNotAllowed)
+            or hdrs.ACCESS_CONTROL_REQUEST_METHOD not in request.headers
+            or self.answer_to(request.headers.get(hdrs.ORIGIN)) is None
+        ):
+            return await handler(request)
+        return web.Response(
+            status=204,
+            headers={
+                hdrs.ACCESS_CONTROL_ALLOW_METHODS: ", ".join(sorted(refused.allowed_methods)),
+                hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ALLOWED_HEADERS,
+                hdrs.ACCESS_CONTROL_MAX_AGE: str(MAX_AGE_S),
+            },
+        )
+
+    async def sign(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
+        """Say on every answer who may read it."""
+        if not self.origins:
+            return
+        headers = response.headers
+        headers.popall(hdrs.ACCESS_CONTROL_ALLOW_ORIGIN, None)
+        allowed = self.answer_to(request.headers.get(hdrs.ORIGIN))
+        if allowed is not None:
+            headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = allowed
+            headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED_HEADERS
+        if allowed != ANY:
+            # Caches must not give one origin the answer meant for another.
+            headers.add(hdrs.VARY, hdrs.ORIGIN)

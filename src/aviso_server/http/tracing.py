@@ -1,0 +1,41 @@
+"""A span for every request, while export is on (operations.md 9)."""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from aviso_server.http.services import REQUEST_ID
+from aviso_server.telemetry.export import Export
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+TRACE: web.RequestKey[dict[str, str]] = web.RequestKey("trace", dict)
+"""The ids of the request's span, as log records carry them."""
+
+
+class Tracing:
+    """Opens a span when a request comes and ends it with its answer, streams included."""
+
+    def __init__(self, export: Export) -> None:
+        self._export = export
+
+    @web.middleware
+    async def traced(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Let a request through, inside a span."""
+        span = self._export.request(request.headers)
+        request[TRACE] = span.ids
+        status = 500
+        try:
+            response = await handler(request)
+            status = response.status
+            return response
+        finally:
+            resource = request.match_info.route.resource
+            route = "unmatched" if resource is None else resource.canonical
+            about: dict[str, str | int] = {
+                "http.request.method": request.method,
+                "http.route": route,
+                "http.response.status_code": status,
+                "request_id": request.get(REQUEST_ID, ""),
+            }
+            span.end(f"{request.method} {route}", about, failed=status >= 500)

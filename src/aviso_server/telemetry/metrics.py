@@ -1,0 +1,336 @@
+"""Metrics: what happened, counted. One ``Metrics`` is made at the start and handed down.
+
+Callers say what happened in the words of their layer; which series that moves is decided here.
+``SILENT`` is the one that counts nothing, for servers without metrics.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from aviso_server.core.operation import Operation
+from aviso_server.telemetry import series as s
+from aviso_server.telemetry.cells import Cells
+
+AUTH_MODES = ("direct", "trusted_proxy")
+AUTH_OUTCOMES = ("success", "unauthorized", "forbidden", "service_unavailable")
+ECPDS_DECISIONS = (
+    "allow",
+    "deny_destination",
+    "deny_match_key_missing",
+    "unavailable",
+    "admin_bypass",
+    "error",
+)
+ECPDS_FETCHES = (
+    "http_401",
+    "http_403",
+    "http_4xx",
+    "invalid_response",
+    "http_5xx",
+    "unreachable",
+    "success",
+)
+OPERATIONS = ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message")
+UNKNOWN = "unknown"
+"""The event type of a notification that was refused before it had one."""
+
+Tier = Literal["memory", "store"]
+Status = Literal["success", "error", "rejected"]
+
+
+class Number:
+    """One counter or gauge."""
+
+    __slots__ = ("_index", "_values")
+
+    def __init__(self, values: "memoryview[float]", index: int) -> None:
+        self._values = values
+        self._index = index
+
+    def add(self, amount: float = 1.0) -> None:
+        """Count."""
+        self._values[self._index] += amount
+
+    def set(self, value: float) -> None:
+        """Put a value in the place of the last one."""
+        self._values[self._index] = value
+
+
+class Timing:
+    """One histogram of durations."""
+
+    __slots__ = ("_buckets", "_index", "_values")
+
+    def __init__(self, values: "memoryview[float]", index: int, buckets: tuple[float, ...]) -> None:
+        self._values = values
+        self._index = index
+        self._buckets = buckets
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration; buckets are made cumulative when they are shown."""
+        values, index = self._values, self._index
+        values[index] += seconds
+        values[index + 1 + bisect_left(self._buckets, seconds)] += 1.0
+
+
+class _NoNumber(Number):
+    """Counts nothing."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Needs no cell."""
+
+    def add(self, amount: float = 1.0) -> None:
+        """Nothing."""
+
+    def set(self, value: float) -> None:
+        """Nothing."""
+
+
+class _NoTiming(Timing):
+    """Observes nothing."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Needs no cells."""
+
+    def observe(self, seconds: float) -> None:
+        """Nothing."""
+
+
+_NO_NUMBER = _NoNumber()
+_NO_TIMING = _NoTiming()
+
+
+class _Family:
+    """The members of one series, each claimed when it is first asked for."""
+
+    __slots__ = ("_cells", "_numbers", "_series", "_timings")
+
+    def __init__(self, cells: Cells | None, series: s.Series) -> None:
+        self._cells = cells
+        self._series = series
+        self._numbers: dict[tuple[str, ...], Number] = {}
+        self._timings: dict[tuple[str, ...], Timing] = {}
+
+    def number(self, *labels: str) -> Number:
+        """The counter or gauge with these labels."""
+        found = self._numbers.get(labels)
+        if found is not None:
+            return found
+        if self._cells is None:
+            return _NO_NUMBER
+        index = self._cells.claim(self._series.name, labels)
+        made = self._numbers[labels] = Number(self._cells.values, index)
+        return made
+
+    def timing(self, *labels: str) -> Timing:
+        """The histogram with these labels."""
+        found = self._timings.get(labels)
+        if found is not None:
+            return found
+        if self._cells is None:
+            return _NO_TIMING
+        index = self._cells.claim(self._series.name, labels, self._series.width)
+        made = self._timings[labels] = Timing(self._cells.values, index, self._series.buckets)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMeter:
+    """What is counted of the streams of one route and event type."""
+
+    connections: Number
+    """Asked for."""
+    active: Number
+    sent: Number
+    """Notifications written."""
+    errors: Number
+    switches: Number
+    """D8."""
+    gaps: Number
+    """D9."""
+    limited: Number
+    """D5."""
+    replay: Timing
+    lifetime: Timing
+    users: "_Family"
+    route: str
+
+    @contextmanager
+    def alive(self, username: str | None = None) -> Iterator[None]:
+        """Count a stream as open; its lifetime when it ends."""
+        user = _NO_NUMBER if username is None else self.users.number(self.route, username)
+        begun = time.perf_counter()
+        self.active.add()
+        user.add()
+        try:
+            yield
+        finally:
+            self.active.add(-1)
+            user.add(-1)
+            self.lifetime.observe(time.perf_counter() - begun)
+
+
+class Metrics:
+    """Everything that is counted in one process."""
+
+    def __init__(
+        self, cells: Cells | None, *, version: str, backend: str, event_types: Iterable[str] = ()
+    ) -> None:
+        self.enabled = cells is not None
+        """False when nobody will look: then do not take the time either."""
+        self.cells = cells
+        self._backend = backend
+        self._families = {item.name: _Family(cells, item) for item in s.SERIES}
+        self._streams: dict[tuple[Operation, str], StreamMeter] = {}
+        # Looked up for every notification, so kept at hand.
+        self._notifications = self._families[s.NOTIFICATIONS.name]
+        self._calls = {
+            (operation, failed): (
+                self._of(s.BACKEND_OPERATIONS, backend, operation, outcome),
+                self._timing(s.BACKEND_DURATION, backend, operation, outcome),
+            )
+            for operation in OPERATIONS
+            for failed, outcome in ((False, "ok"), (True, "error"))
+        }
+        self._begin(version, event_types)
+
+    def _begin(self, version: str, event_types: Iterable[str]) -> None:
+        """Show at zero what operators alert on, so that the first event is a change."""
+        self._of(s.BUILD_INFO, version).set(1)
+        for item in s.SERIES:
+            if not item.labels:
+                self._of(item)
+        for mode in AUTH_MODES:
+            self._timing(s.AUTH_DURATION, mode)
+            for outcome in AUTH_OUTCOMES:
+                self._of(s.AUTH_REQUESTS, mode, outcome)
+        for outcome in ECPDS_DECISIONS:
+            self._of(s.ECPDS_DECISIONS, outcome)
+        for outcome in ECPDS_FETCHES:
+            self._of(s.ECPDS_FETCHES, outcome)
+        for status in ("error", "rejected"):
+            self._of(s.NOTIFICATIONS, UNKNOWN, status)
+        for event_type in event_types:
+            for status in ("success", "error"):
+                self._of(s.NOTIFICATIONS, event_type, status)
+        for tier in ("memory", "store"):
+            self._of(s.HISTORY_READS, tier)
+        self._of(s.CONNECTED, self._backend)
+        self._of(s.RECONNECTS, self._backend)
+
+    # Requests
+
+    def in_flight(self, method: str) -> Number:
+        """Requests whose headers are not ready; ``method`` is a bounded name."""
+        return self._of(s.HTTP_IN_FLIGHT, method)
+
+    def requests(self, route: str, method: str, status: int) -> tuple[Number, Timing]:
+        """Requests answered so, and how long they took; to be kept at hand by the caller."""
+        return (
+            self._of(s.HTTP_REQUESTS, route, method, str(status)),
+            self._timing(s.HTTP_DURATION, route, method),
+        )
+
+    def notified(self, event_type: str, status: Status, count: int = 1) -> None:
+        """Notifications were stored, failed or refused; ``event_type`` is a bounded name."""
+        self._notifications.number(event_type, status).add(count)
+
+    # Backend
+
+    def backend_called(self, operation: str, seconds: float, *, failed: bool) -> None:
+        """One call of the backend, of those in ``OPERATIONS``."""
+        count, duration = self._calls[operation, failed]
+        count.add()
+        duration.observe(seconds)
+
+    def backend_seen(self, *, connected: bool, reconnects: int) -> None:
+        """The state of the backend now."""
+        self._of(s.CONNECTED, self._backend).set(connected)
+        self._of(s.RECONNECTS, self._backend).set(reconnects)
+
+    def history_read(self, tier: Tier) -> None:
+        """A piece of history was read."""
+        self._of(s.HISTORY_READS, tier).add()
+
+    # Streams
+
+    def stream(self, operation: Operation, event_type: str) -> StreamMeter:
+        """What is counted of such streams; ``event_type`` is a bounded name."""
+        found = self._streams.get((operation, event_type))
+        if found is None:
+            found = self._streams[operation, event_type] = self._stream(operation, event_type)
+        return found
+
+    def _stream(self, operation: Operation, event_type: str) -> StreamMeter:
+        route = f"/api/v1/{operation.value}"
+        labels = (route, event_type)
+        return StreamMeter(
+            connections=self._of(s.SSE_CONNECTIONS, *labels),
+            active=self._of(s.SSE_ACTIVE, *labels),
+            sent=self._of(s.SSE_SENT, *labels),
+            errors=self._of(s.SSE_ERRORS, *labels),
+            switches=self._of(s.SWITCHES, *labels),
+            gaps=self._of(s.GAPS, *labels),
+            limited=self._of(s.LIMITED, *labels),
+            replay=self._timing(s.REPLAY_DURATION, *labels),
+            lifetime=self._timing(s.SSE_DURATION, route),
+            users=self._families[s.SSE_USERS.name],
+            route=route,
+        )
+
+    def queues_seen(self, depths: Iterable[int]) -> None:
+        """How many notifications wait in each reader's queue now."""
+        total = deepest = 0
+        for depth in depths:
+            total += depth
+            deepest = max(deepest, depth)
+        self._of(s.QUEUED).set(total)
+        self._of(s.DEEPEST).set(deepest)
+
+    # Access
+
+    def auth_decided(self, mode: str, outcome: str, seconds: float) -> None:
+        """A credential was decided; see AUTH_MODES and AUTH_OUTCOMES."""
+        self._of(s.AUTH_REQUESTS, mode, outcome).add()
+        self._timing(s.AUTH_DURATION, mode).observe(seconds)
+
+    def ecpds_looked(self, *, hit: bool, size: int) -> None:
+        """An ECPDS check looked into its cache, which has so many users."""
+        self._of(s.ECPDS_HITS if hit else s.ECPDS_MISSES).add()
+        self._of(s.ECPDS_SIZE).set(size)
+
+    def ecpds_fetched(self, outcome: str) -> None:
+        """The ECPDS servers were asked; see ECPDS_FETCHES."""
+        self._of(s.ECPDS_FETCHES, outcome).add()
+
+    def ecpds_decided(self, outcome: str) -> None:
+        """The ECPDS check decided; see ECPDS_DECISIONS."""
+        self._of(s.ECPDS_DECISIONS, outcome).add()
+
+    # Log export
+
+    def export_failed(self) -> None:
+        """A batch of log records could not be exported."""
+        self._of(s.OTLP_FAILURES).add()
+
+    def export_suppressed(self, count: int = 1) -> None:
+        """Log records were withheld from export."""
+        self._of(s.OTLP_SUPPRESSED).add(count)
+
+    def _of(self, series: s.Series, *labels: str) -> Number:
+        return self._families[series.name].number(*labels)
+
+    def _timing(self, series: s.Series, *labels: str) -> Timing:
+        return self._families[series.name].timing(*labels)
+
+
+SILENT = Metrics(None, version="", backend="")
+"""Counts nothing and keeps nothing but the meters of streams, which are few."""

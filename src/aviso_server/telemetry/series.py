@@ -1,0 +1,214 @@
+"""The series the server exposes: names, kinds, labels, buckets, meaning (operations.md 8).
+
+Names are those of the reference server; the rest are additions (D30). docs/metrics.md lists the
+same, held to this table by a test.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Buckets of most histograms, in seconds."""
+
+LIFETIMES = (
+    *(1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0),
+    *(7200.0, 14400.0, 28800.0, 43200.0, 86400.0),
+)
+"""Buckets for how long streams live, in seconds."""
+
+REPLAYS = (*SECONDS, 30.0, 60.0, 300.0)
+"""Buckets for whole replays, which may be paced by a slow reader, in seconds."""
+
+
+class Kind(Enum):
+    """How a series grows, and what several processes make together."""
+
+    COUNTER = "counter"
+    """Only grows; summed, with those that are gone."""
+    HISTOGRAM = "histogram"
+    """Like counters."""
+    SUM = "gauge"
+    """What all processes have together."""
+    MIN = "gauge, least"
+    """As bad as the worst process."""
+    MAX = "gauge, most"
+    """As much as the process with the most."""
+    DISTINCT = "gauge, distinct"
+    """How many different values the last label has; that label is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+    buckets: tuple[float, ...] = SECONDS
+    """Upper bounds, of a histogram only."""
+
+    @property
+    def width(self) -> int:
+        """How many cells it needs: a histogram has its sum, its buckets and the rest above them."""
+        return len(self.buckets) + 2 if self.kind is Kind.HISTOGRAM else 1
+
+
+_STREAM = ("route", "event_type")
+_CALL = ("backend", "operation", "outcome")
+
+BUILD_INFO = Series("aviso_build_info", Kind.MIN, ("version",), "1, labelled with the version.")
+HTTP_REQUESTS = Series(
+    "aviso_http_requests_total",
+    Kind.COUNTER,
+    ("route", "method", "status_code"),
+    "Requests answered on the main listener.",
+)
+HTTP_DURATION = Series(
+    "aviso_http_request_duration_seconds",
+    Kind.HISTOGRAM,
+    ("route", "method"),
+    "Time until the headers of the answer were ready; for streams the set-up time.",
+)
+HTTP_IN_FLIGHT = Series(
+    "aviso_http_requests_in_flight",
+    Kind.SUM,
+    ("method",),
+    "Requests whose headers are not ready yet.",
+)
+BACKEND_OPERATIONS = Series(
+    "aviso_backend_operations_total", Kind.COUNTER, _CALL, "Calls of the backend."
+)
+BACKEND_DURATION = Series(
+    "aviso_backend_operation_duration_seconds",
+    Kind.HISTOGRAM,
+    _CALL,
+    "Duration of backend calls; operation publish is the publish latency.",
+)
+NOTIFICATIONS = Series(
+    "aviso_notifications_total",
+    Kind.COUNTER,
+    ("event_type", "status"),
+    "Notifications sent to the server.",
+)
+SSE_ACTIVE = Series("aviso_sse_connections_active", Kind.SUM, _STREAM, "Streams open now.")
+SSE_CONNECTIONS = Series(
+    "aviso_sse_connections_total",
+    Kind.COUNTER,
+    _STREAM,
+    "Streams asked for, those that could not be set up included.",
+)
+SSE_USERS = Series(
+    "aviso_sse_unique_users_active",
+    Kind.DISTINCT,
+    ("route", "username"),
+    "Different users with an open stream; anonymous ones are not counted.",
+)
+SSE_SENT = Series(
+    "aviso_sse_events_sent_total", Kind.COUNTER, _STREAM, "Notifications written to streams."
+)
+SSE_ERRORS = Series(
+    "aviso_sse_stream_errors_total", Kind.COUNTER, _STREAM, "Error frames written to streams."
+)
+SSE_DURATION = Series(
+    "aviso_sse_connection_duration_seconds",
+    Kind.HISTOGRAM,
+    ("route",),
+    "How long streams lived.",
+    LIFETIMES,
+)
+AUTH_REQUESTS = Series(
+    "aviso_auth_requests_total", Kind.COUNTER, ("mode", "outcome"), "Credentials decided."
+)
+ECPDS_HITS = Series(
+    "aviso_ecpds_cache_hits_total", Kind.COUNTER, (), "ECPDS checks answered from the cache."
+)
+ECPDS_MISSES = Series(
+    "aviso_ecpds_cache_misses_total", Kind.COUNTER, (), "ECPDS checks that had to ask."
+)
+ECPDS_SIZE = Series("aviso_ecpds_cache_size", Kind.SUM, (), "Users in the ECPDS cache.")
+ECPDS_DECISIONS = Series(
+    "aviso_ecpds_access_decisions_total",
+    Kind.COUNTER,
+    ("outcome",),
+    "Decisions of the ECPDS check.",
+)
+ECPDS_FETCHES = Series(
+    "aviso_ecpds_fetch_total", Kind.COUNTER, ("outcome",), "Fetches from the ECPDS servers."
+)
+OTLP_FAILURES = Series(
+    "aviso_otlp_export_failures_total", Kind.COUNTER, (), "Batches of log records not exported."
+)
+OTLP_SUPPRESSED = Series(
+    "aviso_otlp_suppressed_log_records_total",
+    Kind.COUNTER,
+    (),
+    "Log records withheld from export because they may hold a secret.",
+)
+CONNECTED = Series(
+    "aviso_backend_connected",
+    Kind.MIN,
+    ("backend",),
+    "1 while the backend can be reached; with workers, by all of them.",
+)
+RECONNECTS = Series(
+    "aviso_backend_reconnects_total",
+    Kind.COUNTER,
+    ("backend",),
+    "How often the connection to the backend was restored.",
+)
+SWITCHES = Series(
+    "aviso_sse_reader_switches_total",
+    Kind.COUNTER,
+    _STREAM,
+    "Slow readers sent back to history.",
+)
+GAPS = Series(
+    "aviso_sse_history_gaps_total",
+    Kind.COUNTER,
+    _STREAM,
+    "Streams that began later than asked, because the history is gone.",
+)
+LIMITED = Series("aviso_sse_replay_limited_total", Kind.COUNTER, _STREAM, "Replays cut by the cap.")
+QUEUED = Series(
+    "aviso_sse_queued_notifications",
+    Kind.SUM,
+    (),
+    "Notifications that wait in the queues of all readers.",
+)
+DEEPEST = Series(
+    "aviso_sse_queue_depth_max",
+    Kind.MAX,
+    (),
+    "Notifications that wait in the longest queue of a reader.",
+)
+REPLAY_DURATION = Series(
+    "aviso_sse_replay_duration_seconds",
+    Kind.HISTOGRAM,
+    _STREAM,
+    "Time to deliver the history a stream asked for.",
+    REPLAYS,
+)
+HISTORY_READS = Series(
+    "aviso_history_reads_total",
+    Kind.COUNTER,
+    ("tier",),
+    "Pieces of history read, from memory (a hit of the tail cache) or from the store.",
+)
+AUTH_DURATION = Series(
+    "aviso_auth_duration_seconds",
+    Kind.HISTOGRAM,
+    ("mode",),
+    "Time to decide a credential.",
+)
+
+SERIES = (
+    *(BUILD_INFO, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
+    *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS),
+    *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),
+    *(SWITCHES, GAPS, LIMITED, QUEUED, DEEPEST, REPLAY_DURATION, HISTORY_READS),
+    *(AUTH_REQUESTS, AUTH_DURATION),
+    *(ECPDS_HITS, ECPDS_MISSES, ECPDS_SIZE, ECPDS_DECISIONS, ECPDS_FETCHES),
+    *(OTLP_FAILURES, OTLP_SUPPRESSED),
+)
+"""In the order of the page."""
