@@ -17,8 +17,8 @@ from rich.console import Console
 
 HELP = """Measure the server on this machine.
 
-A fresh server (example configuration, in-memory backend, loopback) is started for every part and
-loaded from processes of their own. Figures are printed as a table and written as JSON. Nothing is
+A fresh server (example configuration, loopback) is started for every part and loaded from
+processes of their own. Figures are printed as a table and written as JSON. Nothing is
 judged: figures depend on the machine and on who else is using it. Compare figures taken one after
 the other, and compare "per CPU s" when the machine is busy.
 
@@ -27,6 +27,7 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py --quick            everything, smaller, some 20 seconds
   .venv/bin/python bench/run.py replay --stored 200000
   .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
+  .venv/bin/python bench/run.py notify replay fanout --backend jetstream
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
 """
 
@@ -67,6 +68,9 @@ def bench(  # noqa: PLR0913 - one parameter per option
         int | None, typer.Option(min=1, help="replay_batch_size of the server.")
     ] = None,
     log_level: Annotated[str, typer.Option(help="logging.level of the server.")] = "warn",
+    backend: Annotated[
+        str, typer.Option(help="in_memory, or jetstream (embedded, synced to disk).")
+    ] = "in_memory",
     profile: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write a cProfile file per server; figures suffer."),
@@ -87,7 +91,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
     sizes: Sizes = replace(QUICK if quick else Sizes(), **given)  # type: ignore[arg-type]
     if profile is not None:
         profile.mkdir(parents=True, exist_ok=True)
-    conditions = Conditions(log_level, batch_size, profile)
+    conditions = Conditions(log_level, batch_size, backend, profile)
     console = Console() if Console().is_terminal else Console(width=140)
     with console.status("starting") as status:
 

@@ -66,7 +66,7 @@ def save(
     document = {
         "taken_at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "machine": _machine(),
-        "conditions": conditions.overrides(),
+        "conditions": conditions.overrides(Path("store")),
         "profiled": conditions.profile_dir is not None,
         "sizes": asdict(sizes),
         "figures": [_document(item) for item in measured],

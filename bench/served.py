@@ -28,10 +28,12 @@ class Conditions:
     log_level: str = "warn"
     batch_size: int | None = None
     """``watch_endpoint.replay_batch_size``; None keeps the default."""
+    backend: str = "in_memory"
+    """``in_memory``, or ``jetstream`` for the embedded server with a store of its own."""
     profile_dir: Path | None = None
     """Where to put a cProfile file per server; None measures without a profiler."""
 
-    def overrides(self) -> dict[str, object]:
+    def overrides(self, store: Path) -> dict[str, object]:
         """The settings that differ from the example file."""
         # The cap of 10 000 would cut the replay short; the load must be served whole.
         watch: dict[str, object] = {"max_historical_notifications": 10_000_000}
@@ -40,6 +42,10 @@ class Conditions:
         return {
             "application": {"host": "127.0.0.1", "port": 0},
             "logging": {"level": self.log_level},
+            "notification_backend": {
+                "kind": self.backend,
+                "jetstream": {"embedded": True, "store_dir": str(store)},
+            },
             "watch_endpoint": watch,
         }
 
@@ -73,8 +79,8 @@ def cpu_s(pid: int) -> float:
 @contextmanager
 def served(conditions: Conditions, name: str) -> Iterator[Served]:
     """Run a fresh server for one measurement; it is stopped with the block."""
-    with tempfile.TemporaryFile("w+") as log:
-        process, address = _start(conditions, name, log.fileno())
+    with tempfile.TemporaryFile("w+") as log, tempfile.TemporaryDirectory() as store:
+        process, address = _start(conditions, name, log.fileno(), Path(store))
         try:
             port = _port(address)
             if port is None:
@@ -91,9 +97,11 @@ def served(conditions: Conditions, name: str) -> Iterator[Served]:
                 process.wait()
 
 
-def _start(conditions: Conditions, name: str, log: int) -> tuple[subprocess.Popen[bytes], TextIO]:
+def _start(
+    conditions: Conditions, name: str, log: int, store: Path
+) -> tuple[subprocess.Popen[bytes], TextIO]:
     reading, writing = os.pipe()
-    arguments = [str(CONFIG), json.dumps(conditions.overrides()), str(writing)]
+    arguments = [str(CONFIG), json.dumps(conditions.overrides(store)), str(writing)]
     if conditions.profile_dir is not None:
         arguments.append(str(conditions.profile_dir / f"{name}.prof"))
     process = subprocess.Popen(

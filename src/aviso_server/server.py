@@ -144,7 +144,7 @@ async def serving(
         tls = _certificates(settings)
         metrics = build_metrics(settings, cells)
         backend = metered(await open_backend(settings, pace=pace), metrics)
-        stack.push_async_callback(backend.close)
+        stack.push_async_callback(_close, backend)
         sources = build_sources(settings, backend, metrics=metrics)
         services = build_services(settings, backend, sources)
         app = build_app(services)
@@ -183,6 +183,19 @@ async def serving(
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
         )
+
+
+async def _close(backend: Backend) -> None:
+    journal = structlog.get_logger()
+    journal.info("Closing the backend", event_name="startup.backend.shutdown.started")
+    try:
+        await backend.close()
+    except Exception as error:
+        journal.error(
+            "Backend not closed", event_name="startup.backend.shutdown.failed", error=str(error)
+        )
+        raise
+    journal.info("Backend closed", event_name="startup.backend.shutdown.succeeded")
 
 
 def _certificates(settings: Settings) -> ssl.SSLContext | None:
@@ -308,6 +321,7 @@ def install_signals(told: asyncio.Event) -> None:
 def log_settings(settings: Settings) -> None:
     """Tell the log what the server was started with."""
     journal = structlog.get_logger()
+    journal.info("Configuration read", event_name="configuration.load.succeeded")
     journal.info(
         "Effective configuration",
         event_name="startup.configuration.dumped",

@@ -9,9 +9,11 @@ import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
+from support.config import settings
 from support.relay import NOW_NS
 
 from aviso_server import __version__
+from aviso_server.server import log_settings
 from aviso_server.telemetry import log
 from aviso_server.telemetry.redaction import REDACTED, redact, redact_text
 
@@ -38,8 +40,11 @@ def test_the_shape_of_a_line() -> None:
     structlog.get_logger().warning(
         "Refused", event_name="api.request.parse.failed", error_type="X", error_message="m", z=None
     )
+    line = int(json.loads(out.getvalue())["attributes"]["code.lineno"])
     assert out.getvalue() == (
-        '{"attributes":{"error.type":"X","event.name":"api.request.parse.failed",'
+        '{"attributes":{"code.filepath":"test_log.py","code.lineno":'
+        f"{line}"
+        f',"code.target":"{__name__}","error.type":"X","event.name":"api.request.parse.failed",'
         '"exception.message":"m"},"body":"Refused","resource":{"k8s.namespace.name":"aviso",'
         '"k8s.pod.name":"aviso-0","service.name":"aviso-server",'
         f'"service.version":"{__version__}"}},"severityNumber":13,"severityText":"WARN",'
@@ -56,6 +61,10 @@ def test_the_shape_of_a_line() -> None:
         ("nonsense", {}, ["INFO", "WARN", "ERROR"]),
         ("error", {"RUST_LOG": "debug"}, ["DEBUG", "INFO", "WARN", "ERROR"]),
         ("error", {"RUST_LOG": "  "}, ["ERROR"]),
+        ("error", {"RUST_LOG": "info,somewhere.else=debug"}, ["INFO", "WARN", "ERROR"]),
+        ("error", {"RUST_LOG": f"{__name__}=warn"}, ["WARN", "ERROR"]),
+        ("info", {"RUST_LOG": f"{__name__.partition('.')[0]}=off"}, []),
+        ("info", {"RUST_LOG": f"{__name__.replace('.', '::')}=error"}, ["ERROR"]),
     ],
 )
 def test_levels(configured: str, environ: dict[str, str], shown: list[str]) -> None:
@@ -79,6 +88,58 @@ def test_console_lines_are_for_people() -> None:
     assert "Dump" not in text
     assert "x.y" not in text
     assert "u:p" not in text
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("text", ["loud", "a=b=info,x", "=debug", "info,,", "http=verbose"])
+def test_malformed_directives_are_ignored_with_a_warning(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, since stdout belongs to the log; then the configured level counts."""
+    out = logged("warn", RUST_LOG=text)
+    structlog.get_logger().info("x")
+    structlog.get_logger().warning("y")
+    assert [json.loads(line)["body"] for line in out.getvalue().splitlines()] == ["y"]
+    assert capsys.readouterr().err.startswith("warning: RUST_LOG is ignored: ")
+
+
+@pytest.mark.usefixtures("_restored")
+def test_the_place_in_the_code() -> None:
+    """Records of the server name file, line and module, without where it is installed."""
+    out = logged()
+    log_settings(settings())
+    for line in out.getvalue().splitlines():
+        attributes = json.loads(line)["attributes"]
+        assert attributes["code.filepath"] == "aviso_server/server.py"
+        assert attributes["code.target"] == "aviso_server.server"
+        assert attributes["code.lineno"] > 1
+
+
+@pytest.mark.usefixtures("_restored")
+def test_ids_of_a_trace_stand_beside_the_attributes() -> None:
+    """As ``traceId`` and ``spanId``, where they are known."""
+    out = logged()
+    structlog.get_logger().info("x", trace_id="ab", span_id="cd", event_name="e")
+    line = json.loads(out.getvalue())
+    assert (line["traceId"], line["spanId"]) == ("ab", "cd")
+    assert "trace_id" not in line["attributes"]
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("console", [False, True])
+def test_tracebacks_are_redacted_and_show_no_variables(console: bool) -> None:
+    """An unexpected fault is logged with its traceback, whatever was in scope."""
+    out = io.StringIO()
+    log.configure("info", environ={}, now_ns=lambda: NOW_NS, console=console, stream=out)
+    hidden = "hun" + "ter2"
+    try:
+        int(f"cannot reach nats://me:{hidden}@host")
+    except ValueError:
+        structlog.get_logger().error("Failed", event_name="e", exc_info=True)
+    text = out.getvalue()
+    assert "Traceback (most recent call last)" in text
+    assert f"{REDACTED}@host" in text
+    assert hidden not in text
 
 
 secrets = st.text("abcdefghijkXYZ0123456789._~+-", min_size=6, max_size=20).map(lambda s: f"Q{s}Q")

@@ -88,6 +88,11 @@ class Limits:
         """How many are counted now."""
         return self._open
 
+    @property
+    def rated(self) -> bool:
+        """Whether there is a rate at all: most servers have none, and need not find out who."""
+        return self.bounds.notify_rate > 0
+
     @contextmanager
     def stream(self, caller: Caller) -> Iterator[None]:
         """Count one open stream while the block runs, or TooManyRequests."""

@@ -32,7 +32,8 @@ async def notify(request: web.Request) -> web.Response:
     metrics = services.sources.metrics
     event_type: str | None = None
     try:
-        services.limits.notify(caller(request))
+        if services.limits.rated:
+            services.limits.notify(caller(request))
         message = parse_request(await read_body(request, services.max_body_bytes))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
@@ -49,6 +50,8 @@ async def notify(request: web.Request) -> web.Response:
         count_refused(metrics, services.catalogue, denied, event_type)
         raise
     metrics.notified(services.catalogue.label(event_type), "success")
+    if services.journal.is_enabled_for(logging.DEBUG):
+        _log_stored(services.journal, published, request_id)
     if services.journal.is_enabled_for(logging.INFO):
         _log_processed(services.journal, published, request_id, actor(request))
     answer = NotificationResponse(
@@ -86,6 +89,20 @@ def _log_processed(
         payload_size=len(notification.payload),
         spatial_enabled=geometry is not None,
         spatial_bbox=None if geometry is None else geometry.box.text,
+    )
+
+
+def _log_stored(journal: FilteringBoundLogger, published: Published, request_id: str) -> None:
+    geometry = published.notification.geometry
+    spatial = "" if geometry is None else ".spatial"
+    journal.debug(
+        "Notification stored",
+        event_name=f"notification.storage{spatial}.succeeded",
+        request_id=request_id,
+        event_type=published.notification.event_type,
+        topic=published.notification.topic,
+        sequence=published.receipt.sequence,
+        bounding_box=None if geometry is None else geometry.box.text,
     )
 
 

@@ -18,6 +18,13 @@ async def list_schemas(request: web.Request) -> web.Response:
     }
     if not catalogue.configured:
         body["message"] = "No notification schema configured"
+    request.app[SERVICES].journal.info(
+        "Event types listed",
+        event_name=f"api.schema.list.{'succeeded' if catalogue.names else 'empty'}",
+        request_id=request[REQUEST_ID],
+        schema_count=len(catalogue.names),
+        event_types=catalogue.names,
+    )
     return web.Response(body=compact(body), headers=JSON_TYPE)
 
 
@@ -29,6 +36,13 @@ async def get_schema(request: web.Request) -> web.Response:
     body: dict[str, Json]
     if schema is not None:
         body = {"event_type": event_type, "schema": schema.view(), "status": "success"}
+        request.app[SERVICES].journal.info(
+            "Event type shown",
+            event_name="api.schema.get.succeeded",
+            request_id=request[REQUEST_ID],
+            event_type=event_type,
+            field_count=len(schema.fields),
+        )
         return web.Response(body=compact(body), headers=JSON_TYPE)
     body = {"request_id": request[REQUEST_ID], "status": "error"}
     if catalogue.configured:

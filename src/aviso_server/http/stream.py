@@ -19,7 +19,7 @@ from aviso_server.http.journal import log_refused
 from aviso_server.http.outlet import ChunkedOutlet
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
-from aviso_server.relay.query import Query, query_of
+from aviso_server.relay.query import Query, StreamRules, query_of
 from aviso_server.telemetry.metrics import StreamMeter
 
 SSE_HEADERS = {
@@ -60,6 +60,7 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
             meter.connections.add()
             async with Feed(services.sources, query) as feed:
                 _log_established(query, actor(request), perf_counter() - begun)
+                _log_created(query, services.sources.rules)
                 return await _run(request, feed, meter)
     except (RequestError, SetupFailed) as error:
         topic = query.topic if query else None
@@ -93,6 +94,25 @@ def _log_established(query: Query, who: Mapping[str, str], setup_s: float) -> No
         start_at=_shown(query.window.start),
         stream_mode=mode,
         setup_duration_ms=round(setup_s * 1000, 3),
+    )
+
+
+def _log_created(query: Query, rules: StreamRules) -> None:
+    """What the stream will do: wait, read history and wait, or read history."""
+    start = query.window.start
+    kind = "replay"
+    if query.operation is Operation.WATCH:
+        kind = "watch.live" if start is None else "watch.replay_live"
+    structlog.get_logger().info(
+        "Stream created",
+        event_name=f"stream.{kind}.created",
+        request_id=query.request_id,
+        event_type=query.event_type,
+        topic=query.topic,
+        timeout_seconds=rules.max_duration_s if start is None else None,
+        from_sequence=start.sequence if isinstance(start, FromSequence) else None,
+        from_date=seconds(start.ns) if isinstance(start, FromTime) else None,
+        batch_size=None if start is None else rules.batch_size,
     )
 
 
