@@ -153,10 +153,11 @@ async def serving(
         traffic = Traffic()
         app.middlewares.insert(0, traffic.counted)
         metrics_port = None
+        sample = partial(_sample, sources, backend, export)
         if cells is not None:
-            stack.callback(asyncio.create_task(_sampling(sources, backend)).cancel)
+            stack.callback(asyncio.create_task(_sampling(sample)).cancel)
         elif metrics.cells is not None:
-            page = partial(_page, metrics.cells, partial(_sample, sources, backend))
+            page = partial(_page, metrics.cells, sample)
             metrics_port = await lasting.enter_async_context(metrics_listener(settings, page))
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
@@ -236,15 +237,17 @@ async def _page(cells: Cells, sample: Callable[[], None]) -> bytes:
     return await asyncio.to_thread(exposition.render, cells.snapshot(), [os.getpid()])
 
 
-async def _sampling(sources: Sources, backend: Backend) -> NoReturn:
+async def _sampling(sample: Callable[[], None]) -> NoReturn:
     """Keep what is sampled fresh, for a supervisor that looks without asking."""
     while True:
-        _sample(sources, backend)
+        sample()
         await asyncio.sleep(SAMPLE_S)
 
 
-def _sample(sources: Sources, backend: Backend) -> None:
-    """Note what is not counted as it happens: the connection, and the queues of readers."""
+def _sample(sources: Sources, backend: Backend, export: Export | None) -> None:
+    """Note what is not counted as it happens: the connection, the queues of readers, the export."""
+    if export is not None:
+        export.outcomes.report(sources.metrics)
     look(backend, sources.metrics)
     sources.metrics.queues_seen(sources.hub.depths())
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.access import PROTECTED, READ_ONLY, bearer, proxy_auth, token
 from support.config import settings
 from support.edge import Parts, edge
-from support.raw import Answer, wired
+from support.raw import Answer, request, wired
 from support.server import Client, connected
 
 from aviso_server.core.json import Json
@@ -237,3 +238,32 @@ async def test_a_body_that_does_not_arrive_is_408(sent: bytes) -> None:
         assert answer.data["message"] == "Request body did not arrive within 1 seconds"
         assert answer.header("connection") == "close"
         assert await wire.rest() == b""
+
+
+async def test_users_are_counted_by_realm_and_name() -> None:
+    """Two connections of one user are one user; the same name elsewhere is another."""
+    chosen = settings(
+        {"auth": proxy_auth(), "limits": {"max_streams_per_user": 1}}, schemas=PROTECTED
+    )
+    watch = json.dumps({"event_type": "members", "identifier": {}}).encode()
+    async with connected(chosen) as client:
+        one = [bearer(token(READ_ONLY))]
+        other = [bearer(token(("reader", "partner", ())))]
+        async with wired(client.running) as first, wired(client.running) as second:
+            await first.send(request("POST", "/api/v1/watch", watch, one))
+            assert (await first._head()).status == 200
+            message = "Too many open streams: the limit per user is 1"
+            refused(await second.ask("POST", "/api/v1/watch", watch, one), message)
+            await second.send(request("POST", "/api/v1/watch", watch, other))
+            assert (await second._head()).status == 200
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    """After the configured time, with nothing sent and with half a head."""
+    async with (
+        connected(settings({"application": {"idle_timeout_seconds": 1}})) as client,
+        wired(client.running) as silent,
+        wired(client.running) as half,
+    ):
+        await half.send(b"GET /health HTTP/1.1\r\nHo")
+        assert await silent.rest() == await half.rest() == b""

@@ -19,7 +19,10 @@ from support.config import settings
 from aviso_server.assembly import StartFailed, open_otlp
 from aviso_server.core.json import Json
 from aviso_server.server import logged, serving
+from aviso_server.telemetry import exposition
+from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import withheld
+from aviso_server.telemetry.metrics import Metrics
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 BODY: dict[str, Any] = {"event_type": "ev", "identifier": {"region": "n"}}
@@ -31,6 +34,7 @@ class Collector:
     def __init__(self) -> None:
         self.logs: list[Any] = []
         self.spans: list[Any] = []
+        self.status = 200
         self._lock = threading.Lock()
         collector = self
 
@@ -40,7 +44,7 @@ class Collector:
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
                 collector.take(self.path, body)
-                self.send_response(200)
+                self.send_response(collector.status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -128,12 +132,14 @@ async def test_records_and_spans_of_a_request(
 def test_records_with_secrets_stay_here(
     collector: Collector, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are on stdout, redacted, and not exported at all."""
-    with logged(exporting(collector.url)):
+    """They are on stdout, redacted, and not exported at all; their number is known."""
+    with logged(exporting(collector.url)) as export:
         journal = structlog.get_logger()
         journal.info("one", event_name="x.key", password="hunter2")
         journal.info("two", event_name="x.url", url="nats://me:hunter2@host")
         journal.info("three", event_name="x.fine", count=3)
+    assert export is not None
+    assert (export.outcomes.withheld, export.outcomes.failed) == (2, 0)
     assert collector.named("x.key") == collector.named("x.url") == []
     assert len(collector.named("x.fine")) == 1
     assert b"hunter2" not in b"".join(item.SerializeToString() for item in collector.logs)
@@ -151,6 +157,22 @@ def test_a_collector_that_is_away_holds_nothing_up(capsys: pytest.CaptureFixture
         assert capsys.readouterr().out.count("x.many") == 5000
     finally:
         structlog.configure(**before)
+
+
+def test_metrics_are_told_each_outcome_once(collector: Collector) -> None:
+    """A batch that the collector refuses, and a record withheld, however often they ask."""
+    collector.status = 400
+    with logged(exporting(collector.url)) as export:
+        structlog.get_logger().info("one", event_name="x.key", password="hunter2")
+        structlog.get_logger().info("two", event_name="x.fine")
+    assert export is not None
+    metrics = Metrics(Cells.private(), version="0", backend="in_memory")
+    for _ in range(2):
+        export.outcomes.report(metrics)
+    assert metrics.cells is not None
+    page = exposition.render(metrics.cells.snapshot(), []).decode()
+    assert "aviso_otlp_export_failures_total 1" in page
+    assert "aviso_otlp_suppressed_log_records_total 1" in page
 
 
 secrets = st.text("abcXYZ019", min_size=6, max_size=12).map(lambda text: f"Q{text}Q")

@@ -159,6 +159,9 @@ def test_free_text_is_cleaned(user: str, secret: str) -> None:
         f"cannot reach nats://{user}:{secret}@host:4222/x",
         f"password={secret} rest",
         f"token: {secret}",
+        f'refused: {{"user": "u", "password": "{secret} {user}"}} by the server',
+        f"{{'jwt_secret': '{secret}'}}",
+        f"api_key = {secret}; next",
         f"Authorization: Bearer {secret}",
         f"basic {secret}",
     ):

@@ -11,6 +11,7 @@ from aviso_server.http.access import actor
 from aviso_server.http.answers import DeleteNotificationResponse, WipeResponse
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import JSON_TYPE, error_answer
+from aviso_server.http.limits import BodyTooSlow
 from aviso_server.http.services import REQUEST_ID, SERVICES
 
 
@@ -20,7 +21,7 @@ async def wipe_stream(request: web.Request) -> web.Response:
     journal = _journal(request)
     try:
         name = parse_wipe(await read_body(request, services.max_body_bytes))
-    except BodyTooLarge as error:
+    except (BodyTooLarge, BodyTooSlow) as error:
         return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
     except RequestError as error:
         return _wiped(request, 400, error.message)

@@ -54,8 +54,7 @@ def build_app(services: Services) -> web.Application:
     """The application over its services."""
     # Bodies are bounded by read_body, which also answers in the contract's words.
     app = web.Application(
-        middlewares=[identified, services.cors.preflight, guarded],
-        client_max_size=services.max_body_bytes,
+        middlewares=[identified, guarded], client_max_size=services.max_body_bytes
     )
     app[SERVICES] = services
     app.on_response_prepare.append(finish_headers)

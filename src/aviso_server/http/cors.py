@@ -8,12 +8,10 @@ Credentials come in ``Authorization``, which a page sets itself; cookies are not
 ``Access-Control-Allow-Credentials`` is never sent.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aiohttp import hdrs, web
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ANY = "*"
 ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, Traceparent"
@@ -38,18 +36,17 @@ class Cors:
             return ANY
         return origin if origin in self.origins else None
 
-    @web.middleware
-    async def preflight(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Answer a browser's question whether it may send a request; unknown paths stay 404."""
-        refused = request.match_info.http_exception
+    def preflight(
+        self, request: web.Request, refused: web.HTTPMethodNotAllowed
+    ) -> web.Response | None:
+        """The answer to a browser that asks whether it may send a request; None to others."""
+        headers = request.headers
         if (
-            not self.origins
-            or request.method != hdrs.METH_OPTIONS
-            or not isinstance(refused, web.HTTPMethodNotAllowed)
-            or hdrs.ACCESS_CONTROL_REQUEST_METHOD not in request.headers
-            or self.answer_to(request.headers.get(hdrs.ORIGIN)) is None
+            request.method != hdrs.METH_OPTIONS
+            or hdrs.ACCESS_CONTROL_REQUEST_METHOD not in headers
+            or self.answer_to(headers.get(hdrs.ORIGIN)) is None
         ):
-            return await handler(request)
+            return None
         return web.Response(
             status=204,
             headers={

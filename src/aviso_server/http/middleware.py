@@ -7,7 +7,7 @@ import structlog
 from aiohttp import web
 
 from aviso_server.http.errors import unexpected_answer
-from aviso_server.http.services import REQUEST_ID
+from aviso_server.http.services import REQUEST_ID, SERVICES
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -19,8 +19,9 @@ async def identified(request: web.Request, handler: _Handler) -> web.StreamRespo
     try:
         return await handler(request)
     except web.HTTPMethodNotAllowed as refused:
-        allow = ", ".join(sorted(refused.allowed_methods))
-        return web.Response(status=405, headers={"Allow": allow})
+        return _preflight(request, refused) or web.Response(
+            status=405, headers={"Allow": ", ".join(sorted(refused.allowed_methods))}
+        )
     except web.HTTPException as refused:
         return web.Response(status=refused.status)
     except ConnectionError:
@@ -38,6 +39,12 @@ async def identified(request: web.Request, handler: _Handler) -> web.StreamRespo
             # A second head inside a stream's body would be read as part of it.
             raise
         return unexpected_answer(request[REQUEST_ID])
+
+
+def _preflight(request: web.Request, refused: web.HTTPMethodNotAllowed) -> web.Response | None:
+    """What a browser on an allowed origin gets instead; the metrics listener has no origins."""
+    services = request.app.get(SERVICES)
+    return None if services is None else services.cors.preflight(request, refused)
 
 
 async def finish_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:

@@ -295,6 +295,7 @@ def _wipe_stream() -> Part:
                 "200": _json("Wiped.", "WipeResponse", samples.WIPED),
                 "400": _json("The body is not a wipe request.", "WipeResponse"),
                 "404": _json("No such stream.", "WipeResponse"),
+                "408": _shared("RequestTimeout"),
                 "413": _shared("PayloadTooLarge"),
                 "500": _json("The backend failed.", "WipeResponse"),
                 **_access_errors(),

@@ -13,10 +13,11 @@ from structlog.typing import EventDict
 
 from aviso_server.core.json import Json
 from aviso_server.telemetry.log import Line
+from aviso_server.telemetry.metrics import Metrics
 from aviso_server.telemetry.redaction import REDACTED, redact
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
     from opentelemetry.sdk._logs.export import LogRecordExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -70,12 +71,38 @@ class RequestSpan:
         self._span.end()
 
 
+class Outcomes:
+    """What became of records that are not exported; the numbers are told to the metrics later.
+
+    Batches fail in the export's own thread, and metrics are counted in the server's only.
+    """
+
+    def __init__(self) -> None:
+        self.withheld = 0
+        self.failed = 0
+        self._told = (0, 0)
+
+    def report(self, metrics: Metrics) -> None:
+        """Tell what is new."""
+        withheld, failed = self.withheld, self.failed
+        metrics.export_suppressed(withheld - self._told[0])
+        for _ in range(failed - self._told[1]):
+            metrics.export_failed()
+        self._told = withheld, failed
+
+
 class Export:
     """Sends records and spans; ``close`` sends the last ones."""
 
     def __init__(
-        self, logs: "LoggerProvider", traces: "TracerProvider", *, now_ns: Callable[[], int]
+        self,
+        logs: "LoggerProvider",
+        traces: "TracerProvider",
+        *,
+        outcomes: Outcomes,
+        now_ns: Callable[[], int],
     ) -> None:
+        self.outcomes = outcomes
         self._logs = logs
         self._traces = traces
         self._logger = logs.get_logger("aviso_server")
@@ -85,6 +112,7 @@ class Export:
     def take(self, record: EventDict, line: Line) -> None:
         """Queue a record, unless there was something to redact in it: then it stays here."""
         if withheld(record):
+            self.outcomes.withheld += 1
             return
         from opentelemetry._logs import LogRecord, SeverityNumber  # noqa: PLC0415
 
@@ -135,6 +163,8 @@ def open_export(
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
         records, spans = _exporters(options)
+        outcomes = Outcomes()
+        _count_failures(records, outcomes)
     except ImportError as error:
         raise ExportMissing(
             f"logging.otlp needs a package that is not installed ({error.name}): {_remedy(options)}"
@@ -158,7 +188,22 @@ def open_export(
             max_export_batch_size=BATCH,
         )
     )
-    return Export(logs, traces, now_ns=now_ns)
+    return Export(logs, traces, outcomes=outcomes, now_ns=now_ns)
+
+
+def _count_failures(exporter: "LogRecordExporter", outcomes: Outcomes) -> None:
+    """Count batches that the collector did not take; the batch processor only drops them."""
+    from opentelemetry.sdk._logs.export import LogRecordExportResult  # noqa: PLC0415
+
+    inner = exporter.export
+
+    def export(batch: "Sequence[ReadableLogRecord]") -> LogRecordExportResult:
+        result = inner(batch)
+        if result is not LogRecordExportResult.SUCCESS:
+            outcomes.failed += 1
+        return result
+
+    exporter.export = export  # type: ignore[method-assign]  # it has no hook for this
 
 
 def _exporters(options: ExportOptions) -> tuple["LogRecordExporter", "SpanExporter"]:

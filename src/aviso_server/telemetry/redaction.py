@@ -10,8 +10,12 @@ _SENSITIVE = re.compile(r"password|secret|token|authorization|api_key", re.IGNOR
 _USER_INFO = re.compile(r"(?<=://)[^\s/?#]*@")
 _BARE_USER_INFO = re.compile(r"(?:(?<=^)|(?<=,))\s*[^\s/,@]*:[^\s/@]*@")
 """``user:password@host`` without a scheme, which NATS clients accept."""
-_ASSIGNED = re.compile(r"((?:password|token)\s*[=:]\s*)[^\s,;&]+", re.IGNORECASE)
-_SUSPECT = re.compile(r"password|token|bearer|basic", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"""((?:password|secret|token|api_key)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)""",
+    re.IGNORECASE,
+)
+"""``password=x``, also as in JSON and Python: the words of the keys above, quoted or not."""
+_SUSPECT = re.compile(r"password|secret|token|api_key|bearer|basic", re.IGNORECASE)
 """One quick look that spares most texts the exact ones."""
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s,;]+", re.IGNORECASE)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from backends.jetstream.conftest import brisk, eventually
+from support.credentials import operator_mode
 from support.journal import recorded
 from support.nats import nats_server
 
@@ -94,12 +95,18 @@ def test_old_servers_are_refused() -> None:
         check_version((2, 10, 22))
 
 
-async def test_credentials_files_need_a_package(tmp_path: Path) -> None:
-    """The message says what to install, or what is wrong with the file."""
-    with nats_server(tmp_path) as server:
-        options = replace(brisk(server.url), credentials_file=str(tmp_path / "none.creds"))
-        with pytest.raises((CannotStart, OSError)):
-            await Connection.open(options)
+async def test_credentials_files(tmp_path: Path) -> None:
+    """D26: a user known by its credentials file gets in, nobody else does, and typos are told."""
+    settings, file = operator_mode(tmp_path)
+    with nats_server(tmp_path / "s", settings) as server:
+        options = replace(brisk(server.url), credentials_file=str(file))
+        connection = await Connection.open(options)
+        assert connection.connected
+        await connection.close()
+        with pytest.raises(CannotStart):
+            await Connection.open(brisk(server.url))
+        with pytest.raises(CannotStart, match="cannot read credentials_file"):
+            await Connection.open(replace(options, credentials_file=str(tmp_path / "none.creds")))
 
 
 def certificates(folder: Path) -> Tls:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+from pathlib import Path
 from typing import Any
 
 from nats import errors
@@ -102,13 +103,13 @@ def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:
 def credentials(options: JetStreamOptions) -> dict[str, str]:
     """The arguments that say who we are."""
     if options.credentials_file is not None:
+        # nats-py opens it only when the server asks, and then keeps its complaint to itself.
         try:
-            import nkeys  # type: ignore[import-not-found, unused-ignore] # noqa: F401, PLC0415
-        except ImportError:
+            Path(options.credentials_file).read_bytes()
+        except OSError as error:
             raise CannotStart(
-                "notification_backend.jetstream.credentials_file needs the package 'nkeys': "
-                "pip install nkeys"
-            ) from None
+                f"NATS connect failed: cannot read credentials_file: {error}"
+            ) from error
         return {"user_credentials": options.credentials_file}
     if options.username is not None:
         return {"user": options.username, "password": options.password or ""}
