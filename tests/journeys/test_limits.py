@@ -18,10 +18,14 @@ async def test_pyaviso_waits_for_a_free_stream(monkeypatch: pytest.MonkeyPatch) 
     with recorded() as journal:
         async with connected(limited) as server:
             client = anonymous(server.running.url)
-            async with client.listen("ev", start_from=0) as listener:
-                async with server.watch("ev", {}) as stream:
-                    await stream.until("connection_established")
-                    taking = asyncio.create_task(take(listener, 2))
-                    await journal.seen("api.request.limit.reached")
-                await published(client, 2)
-                assert [item.payload for item in await taking] == [0, 1]
+
+            async def listen() -> list[object]:
+                async with client.listen("ev", start_from=0) as listener:
+                    return [item.payload for item in await take(listener, 2)]
+
+            async with server.watch("ev", {}) as stream:
+                await stream.until("connection_established")
+                listening = asyncio.create_task(listen())
+                await journal.seen("api.request.limit.reached")
+            await published(client, 2)
+            assert await listening == [0, 1]

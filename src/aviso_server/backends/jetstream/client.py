@@ -26,16 +26,15 @@ class NatsClient(Client):
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
         """Headers by name; repeated values joined with ``,`` (operations.md 3.4).
 
-        nats-py keeps the last value only.
+        nats-py keeps the last value only. This runs for every message that is read: the whole
+        block is decoded at once.
         """
         headers: dict[str, str] = {}
-        for line in raw.split(b"\r\n"):
-            name, colon, value = line.partition(b":")
+        for line in raw.decode(errors="replace").split("\r\n"):
+            name, colon, value = line.partition(":")
             if colon:
-                key, text = name.strip().decode(errors="replace"), value.strip()
-                known = headers.get(key)
-                added = text.decode(errors="replace")
-                headers[key] = added if known is None else f"{known},{added}"
+                name, value = name.strip(), value.strip()
+                headers[name] = f"{headers[name]},{value}" if name in headers else value
         return headers
 
     async def _process_info(
