@@ -62,7 +62,8 @@ def configure(
     structlog.configure(
         processors=[*processors, *(_console(out) if console else [JsonLine(shape)])],
         wrapper_class=structlog.make_filtering_bound_logger(chosen.floor),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        # A line and its end in one write: workers share the stream, and lines must not mix.
+        logger_factory=structlog.WriteLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
 
