@@ -10,6 +10,7 @@ from support.relay import NOW_NS, asked, relay
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import SetupFailed
 from aviso_server.core.operation import Operation
+from aviso_server.relay.feed import PIECE_BYTES
 from aviso_server.relay.hub import Recovery
 
 
@@ -265,6 +266,17 @@ async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
             await world.settle(2)
             assert subscription._queued <= 5
         assert subscription.resume_at is not None
+
+
+async def test_history_is_written_in_bounded_pieces() -> None:
+    """D8: a batch of large notifications is not rendered for a reader that takes none of it."""
+    async with relay(batch_size=100) as world:
+        for _ in range(40):
+            await world.publish(payload="x" * 100_000)
+        reader = await world.replay(from_id="1")
+        await reader.end()
+        assert reader.sequences == list(range(1, 41))
+        assert max(map(len, reader.sent)) < PIECE_BYTES + 101_000
 
 
 async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:

@@ -21,7 +21,7 @@ the hub hands chunks straight to the outlet (``_pass_on``), which spares waking 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -68,6 +68,10 @@ from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _Result = TypeVar("_Result")
+
+PIECE_BYTES = 256 * 1024
+"""History is written in pieces of about this size: large enough to be rare, and what a stalled
+reader holds of a batch of large notifications stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +272,7 @@ class Feed:
                     details=f"sequence {position} is gone; "
                     f"the first one available is {batch.bounds.first}",
                 )
-            frames = self._rendered(self._query.filter.select(batch.entries), name, quota)
-            if frames:
+            for frames in self._pieces(self._query.filter.select(batch.entries), name, quota):
                 await self._beat()
                 await self._send(frames)
                 self._meter.sent.add(quota.fresh())
@@ -298,18 +301,25 @@ class Feed:
             self._pulse.beat_now()
             await self._beat()
 
-    def _rendered(self, entries: Iterable[Entry], name: bytes, quota: "_Quota") -> bytes:
-        """The frames of a batch, up to the quota."""
+    def _pieces(self, entries: Iterable[Entry], name: bytes, quota: "_Quota") -> Iterator[bytes]:
+        """The frames of a batch, up to the quota, joined into writes of a bounded size."""
         frames: list[bytes] = []
+        size = 0
         render = self._sources.renderer.render
         for entry in entries:
             if isinstance(entry, Unreadable):
-                frames.append(self._not_rendered(entry))
-                continue
-            if not quota.take():
+                frame = self._not_rendered(entry)
+            elif quota.take():
+                frame = notification_frame(name, render(entry))
+            else:
                 break
-            frames.append(notification_frame(name, render(entry)))
-        return b"".join(frames)
+            frames.append(frame)
+            size += len(frame)
+            if size >= PIECE_BYTES:
+                yield b"".join(frames)
+                frames, size = [], 0
+        if frames:
+            yield b"".join(frames)
 
     def _not_rendered(self, entry: Unreadable) -> bytes:
         self._journal.warning(
