@@ -6,11 +6,10 @@ from typing import NoReturn
 
 import pytest
 from support.config import settings
-from support.edge import Edge, Failing, Parts, edge
+from support.edge import NOON_NS, Edge, Failing, Parts, edge
 from support.raw import PATIENCE_S, Wire, chunked, request, wired
 
-from aviso_server.core.cloudevent import Renderer
-from aviso_server.core.notification import Record
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 
 CHUNKED = (
     b"POST /api/v1/notification HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -163,18 +162,12 @@ async def test_a_disconnect_inside_a_body_is_harmless(served: Edge) -> None:
     await _accepted(served)
 
 
-class _Unable(Renderer):
-    """Cannot render: stands for a fault in our own code."""
-
-    def render(self, record: Record) -> bytes:
-        raise RuntimeError(f"a fault nobody foresaw at {record.sequence}")
-
-
 async def test_a_stream_that_breaks_is_cut_short() -> None:
     """After the headers no second answer may appear in the body; its end is simply missing."""
-    parts = Parts(renderer=_Unable("http://localhost:8000"))
+    # A clock that stops after the opening frame stands for a fault nobody foresaw.
+    times = iter([NOON_NS])
+    parts = Parts(MemoryBackend(MemoryLimits(), now_ns=lambda: NOON_NS), lambda: next(times))
     async with edge(settings(), parts) as broken, wired(broken.running) as wire:
-        await broken.notify("ev", {"region": "n"})
         body = b'{"event_type":"ev","identifier":{},"from_id":"1"}'
         await wire.send(request("POST", "/api/v1/replay", body))
         seen = await wire.rest()

@@ -8,7 +8,9 @@ from support.faults import FaultyBackend
 from support.relay import NOW_NS, asked, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import SetupFailed
+from aviso_server.core.notification import Record
 from aviso_server.core.operation import Operation
 from aviso_server.relay.feed import PIECE_BYTES
 from aviso_server.relay.hub import Recovery
@@ -394,6 +396,30 @@ async def test_an_unreadable_record_is_reported_in_place() -> None:
             assert [e.data["sequence"] for e in errors] == [2, 5]
             assert errors[0].data["error"] == "CloudEvent creation failed"
         assert replayed.kinds.count("replay") == 2
+
+
+async def test_a_record_that_cannot_be_rendered_ends_nobody() -> None:
+    """http.md 11.5: one bad record is one error frame, live and in history; the tail lives on."""
+
+    class Picky(Renderer):
+        """Fails on one record: stands for stored data that our own code cannot show."""
+
+        def render(self, record: Record) -> bytes:
+            if record.sequence == 2:
+                raise ValueError("unshowable")
+            return super().render(record)
+
+    async with relay(renderer=Picky("http://localhost:8000")) as world:
+        live = await world.watch()
+        for _ in range(3):
+            await world.publish()
+        replayed = await world.watch(from_id="1")
+        for reader in (live, replayed):
+            await reader.until_sequence(3)
+            assert reader.sequences == [1, 3]
+            (error,) = [event for event in reader.events if event.name == "error"]
+            assert error.data["sequence"] == 2
+            assert error.data["error"] == "CloudEvent creation failed"
 
 
 async def test_a_lost_tail_is_recreated() -> None:

@@ -111,9 +111,15 @@ async def test_every_feed_delivers_exactly_what_it_asked_for(
 ) -> None:
     """No gap, no duplicate, in order, replay_completed exactly at H, whatever happens around."""
     backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
-    rules = {"queue_size": queue_size, "batch_size": batch_size, "heartbeat_s": 3600.0}
     recovery = Recovery(attempts=1000, delay_s=0)
-    async with relay(backend, recovery=recovery, keep=keep, **rules) as world:
+    async with relay(
+        backend,
+        recovery=recovery,
+        keep=keep,
+        queue_size=queue_size,
+        batch_size=batch_size,
+        heartbeat_s=3600.0,
+    ) as world:
         simulation = Simulation(world, backend)
         for action, value in script:
             await simulation.step(action, value)

@@ -156,12 +156,13 @@ async def relay(
     *,
     recovery: Recovery | None = None,
     keep: Keep | None = None,
+    renderer: Renderer | None = None,
     **rules: float,
 ) -> AsyncIterator[Relay]:
     """A relay over a memory backend, or the one given."""
     async with AsyncExitStack() as stack:
         kept = backend or MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS)
-        renderer = Renderer("http://localhost:8000")
+        renderer = renderer or Renderer("http://localhost:8000")
         hub = await stack.enter_async_context(
             Hub(kept, renderer, recovery or Recovery(), keep=keep)
         )

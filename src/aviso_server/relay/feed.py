@@ -55,7 +55,6 @@ from aviso_server.core.frame import (
     ReplayCompleted,
     ReplayStarted,
     StreamFailed,
-    notification_frame,
 )
 from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.core.operation import Operation
@@ -64,6 +63,7 @@ from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
+from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
@@ -305,13 +305,12 @@ class Feed:
         """The frames of a batch, up to the quota, joined into writes of a bounded size."""
         frames: list[bytes] = []
         size = 0
-        render = self._sources.renderer.render
+        renderer = self._sources.renderer
         for entry in entries:
-            if isinstance(entry, Unreadable):
-                frame = self._not_rendered(entry)
-            elif quota.take():
-                frame = notification_frame(name, render(entry))
-            else:
+            frame = shown(renderer, entry, name)
+            if isinstance(frame, Unreadable):
+                frame = self._not_rendered(frame)
+            elif not quota.take():
                 break
             frames.append(frame)
             size += len(frame)

@@ -24,11 +24,12 @@ from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import HistoryLost, LiveFailed
 from aviso_server.core.filter import Filter
-from aviso_server.core.frame import LIVE, notification_frame
+from aviso_server.core.frame import LIVE
 from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.relay.group import Group
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent
+from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 
 
@@ -238,15 +239,10 @@ class _Stream:
             item: tuple[int, bytes | Unreadable] | None = None
             for group in matched:
                 if item is None:
-                    item = (entry.sequence, self._shown(entry))
+                    item = (entry.sequence, shown(self._renderer, entry, LIVE))
                 gathered.setdefault(group, []).append(item)
         for group, items in gathered.items():
             chunk = Chunk(items)
             for subscription in tuple(group.members):
                 if not subscription.offer(chunk):
                     self._index.remove(group.filter, subscription)
-
-    def _shown(self, entry: Entry) -> bytes | Unreadable:
-        if isinstance(entry, Unreadable):
-            return entry
-        return notification_frame(LIVE, self._renderer.render(entry))
