@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -14,6 +14,7 @@ from aviso_server import __version__, settings
 from aviso_server.cli import help as texts
 from aviso_server.cli import tables
 from aviso_server.cli.banner import banner
+from aviso_server.cli.faults import log_faults
 from aviso_server.core.json import Json
 from aviso_server.settings import Settings, SettingsError
 
@@ -80,7 +81,7 @@ def serve(
     chosen: dict[str, Json] = {"host": host, "port": port}
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     overrides: dict[str, Json] = {"application": given}
-    loaded = _load(config, overrides=overrides)
+    loaded = _load(config, overrides=overrides, failed=log_faults)
     # Imported here so that check and schema need no event loop, broker client or web framework.
     from aviso_server import workers as crew  # noqa: PLC0415
     from aviso_server.reload import Origin  # noqa: PLC0415
@@ -126,7 +127,12 @@ def schema(
     tables.show(_console(), shown, url=loaded.application.base_url)
 
 
-def _load(config: Path | None, overrides: Mapping[str, Json] | None = None) -> Settings:
+def _load(
+    config: Path | None,
+    overrides: Mapping[str, Json] | None = None,
+    *,
+    failed: Callable[[SettingsError], None] = lambda _: None,
+) -> Settings:
     home = os.environ.get("HOME")
     try:
         return settings.load(
@@ -138,6 +144,7 @@ def _load(config: Path | None, overrides: Mapping[str, Json] | None = None) -> S
         )
     except SettingsError as error:
         _report(error)
+        failed(error)
         raise typer.Exit(1) from None
 
 
