@@ -1,8 +1,11 @@
 """SIGHUP on a server in its own process: certificates, log level, event types, refusals."""
 
 import asyncio
+import re
 import signal
 import ssl
+import subprocess
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -141,3 +144,26 @@ async def test_workers(tmp_path: Path) -> None:
         assert "startup.worker.died" not in server.output
         server.signal(signal.SIGTERM)
         assert await asyncio.to_thread(server.wait) == 0
+
+
+def test_a_signal_during_start_up_is_not_the_end(tmp_path: Path) -> None:
+    """A server that is still starting survives being asked to reload."""
+    rewrite(tmp_path, document())
+    command = [sys.executable, "-m", "aviso_server", "serve"]
+    with subprocess.Popen(
+        [*command, "--config", str(tmp_path / "config.yaml")], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            while not _ignores_hangup(server.pid):
+                assert server.poll() is None
+            server.send_signal(signal.SIGHUP)
+            assert any("startup.server.started" in line for line in server.stdout)
+        finally:
+            server.kill()
+
+
+def _ignores_hangup(pid: int) -> bool:
+    """Whether a process has already said that it does not mind SIGHUP."""
+    found = re.search(r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
+    return found is not None and bool(int(found[1], 16) & (1 << (signal.SIGHUP - 1)))

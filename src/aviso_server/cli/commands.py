@@ -1,6 +1,7 @@
 """The commands and their options."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -78,6 +79,8 @@ def serve(
     ] = 1,
 ) -> None:
     """Run the server until it is told to stop."""
+    # Until the server can reload, a request to do so must not end it.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     chosen: dict[str, Json] = {"host": host, "port": port}
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     overrides: dict[str, Json] = {"application": given}
