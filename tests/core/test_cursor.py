@@ -295,7 +295,8 @@ def test_ends_are_refused_on_watch_and_notify(end: dict[str, str]) -> None:
 def test_notify_ignores_starts() -> None:
     """http.md 3: notify accepts and ignores from_id and from_date, whatever they say."""
     refuse_ends(request(from_id="x", from_date="y"))
-    refuse_ends(request(to_id="1"), Operation.REPLAY)
+    with pytest.raises(InvalidRequest):
+        refuse_ends(request(from_id="x", from_date="y", to_id="1"))
 
 
 def test_starts_are_checked_in_the_contracts_order() -> None:

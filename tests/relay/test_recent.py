@@ -7,6 +7,7 @@ from support.relay import NOW_NS, relay
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.geometry import Cloud
 from aviso_server.core.notification import Notification, Record
 from aviso_server.relay.hub import Keep
 from aviso_server.relay.recent import Recent
@@ -46,6 +47,16 @@ def test_a_span_holds_everything_it_claims(gaps: list[int], room: int, limit: in
         held = [s for s in added if recent.first <= s]
         assert read(recent, recent.first, recent.last, limit) == held
         assert recent.last == sequence
+
+
+def test_places_count_towards_the_bytes() -> None:
+    """A cloud takes far more memory than the texts beside it, and the span is bounded by it."""
+    recent = Recent(Bounds(1, 0), 1_000_000)
+    points = tuple((float(n % 90), float(n % 180)) for n in range(1000))
+    for sequence in range(1, 101):
+        item = Notification("ev", ("ev",), {}, Cloud(points), b"null")
+        recent.add([Record(sequence, 0, item)])
+    assert len(read(recent, recent.first, recent.last)) < 10
 
 
 def test_a_deletion_elsewhere_empties_the_span() -> None:

@@ -40,11 +40,6 @@ class Filter:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_scalar", _scalar_test(self.exact, self.constraints))
 
-    @property
-    def everything(self) -> bool:
-        """True when every notification of the event type matches."""
-        return self._scalar is None and self.spatial is None
-
     def matches(self, notification: Notification) -> bool:
         """True when the notification is asked for."""
         if self._scalar is not None and not self._scalar(notification):

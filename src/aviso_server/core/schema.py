@@ -13,6 +13,9 @@ from aviso_server.core.json import Json
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """What an event type without schema, and every topic base, must look like (domain.md 5, 12)."""
 
+GENERIC = "generic"
+"""The label of every event type without schema."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
@@ -82,6 +85,11 @@ class Schema:
             return self.key_order
         return tuple(sorted(item.name for item in self.fields if not item.spatial))
 
+    @property
+    def label(self) -> str:
+        """The bounded name used in metrics (domain.md 5): clients make generic names up."""
+        return GENERIC if self.generic else self.event_type
+
     def view(self) -> dict[str, Json]:
         """The public view (domain.md 14): identifier and payload, nothing else."""
         payload: Json = (
@@ -137,8 +145,8 @@ class Catalogue:
         return self._owner.get(name.upper())
 
     def label(self, event_type: str) -> str:
-        """The bounded name used in metrics (domain.md 5)."""
-        return event_type if event_type in self.schemas else "generic"
+        """The bounded name of an event type that may not be configured."""
+        return event_type if event_type in self.schemas else GENERIC
 
 
 def stream_conflict(event_type: str) -> InvalidRequest:

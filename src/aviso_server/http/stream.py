@@ -56,7 +56,7 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
         )
         await entitle(request, query)
         with services.limits.stream(caller(request)):
-            meter = services.sources.metrics.stream(operation, query.label)
+            meter = services.sources.metrics.stream(operation, query.schema.label)
             meter.connections.add()
             async with Feed(services.sources, query) as feed:
                 _log_established(query, actor(request), perf_counter() - begun)

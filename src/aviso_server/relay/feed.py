@@ -95,7 +95,7 @@ class Feed:
         self._rules = sources.rules
         self._query = query
         self._framer = Framer(query.request_id, query.topic)
-        self._meter = sources.metrics.stream(query.operation, query.label)
+        self._meter = sources.metrics.stream(query.operation, query.schema.label)
         self._pulse = Pulse(sources.stop, sources.rules.heartbeat_s)
         self._subscription: Subscription | None = None
         self._boundary = 0
@@ -350,7 +350,7 @@ class Feed:
         while (subscription := self._subscription) is not None:
             await self._beat()
             if chunks := subscription.take():
-                await self._send(b"".join(self._shown(chunk) for chunk in chunks))
+                await self._send(b"".join(self._frames(chunk) for chunk in chunks))
                 self._meter.sent.add(sum(chunk.notifications for chunk in chunks))
             elif subscription.resume_at is not None:
                 # What did not fit may begin below H, when the hub was behind as H was taken.
@@ -385,7 +385,7 @@ class Feed:
             boundary = await self._patiently(self._subscribe)
         await self._history(first, boundary, LIVE)
 
-    def _shown(self, chunk: Chunk) -> bytes:
+    def _frames(self, chunk: Chunk) -> bytes:
         if chunk.frames is not None:
             return chunk.frames
         return b"".join(

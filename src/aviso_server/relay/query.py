@@ -30,11 +30,6 @@ class Query:
         """The event type asked for."""
         return self.schema.event_type
 
-    @property
-    def label(self) -> str:
-        """Its bounded name, for metrics (domain.md 5)."""
-        return "generic" if self.schema.generic else self.schema.event_type
-
 
 @dataclass(frozen=True, slots=True)
 class StreamRules:

