@@ -1,5 +1,6 @@
 """A server in this process on a real NATS server, and the ways to meddle with what it relies on."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -48,7 +49,8 @@ async def behind(
     try:
         yield client.jetstream()
     finally:
-        await client.close()
+        async with asyncio.timeout(20):
+            await client.close()
 
 
 async def consumers(api: JetStreamContext, count: int) -> None:

@@ -32,6 +32,9 @@ from aviso_server.relay.recent import Recent
 from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 
+STOP_AGAIN_S = 5.0
+"""How long a tail gets to end before it is told again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
@@ -69,6 +72,7 @@ class Hub:
         self._keep = keep or Keep()
         self._streams: dict[str, _Stream] = {}
         self._tasks = asyncio.TaskGroup()
+        self._running: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Start owning tasks."""
@@ -84,6 +88,12 @@ class Hub:
         """End every tail."""
         for stream in self._streams.values():
             stream.stop()
+        # A cancellation can get lost in a library (asyncio.wait_for before Python 3.12 drops one
+        # that meets its result), and a tail that missed it would hold the shutdown up for ever.
+        while self._running:
+            _, missed = await asyncio.wait(self._running, timeout=STOP_AGAIN_S)
+            for task in missed:
+                task.cancel()
         # The block's own error goes on by itself: the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
@@ -141,6 +151,8 @@ class Hub:
         stream = _Stream(event_type, bounds.last, self._renderer, recent)
         self._streams[event_type] = stream
         stream.task = self._tasks.create_task(self._run(stream), name=f"tail {event_type}")
+        self._running.add(stream.task)
+        stream.task.add_done_callback(self._running.discard)
         return stream
 
     async def _run(self, stream: "_Stream") -> None:
@@ -177,6 +189,8 @@ class Hub:
     async def _follow(self, stream: "_Stream") -> NoReturn:
         async with aclosing(self._backend.tail(stream.event_type, stream.position)) as tail:
             async for entries in tail:
+                if stream.stopped:
+                    break
                 stream.dispatch(entries)
         raise LiveFailed("the live source ended")
 
