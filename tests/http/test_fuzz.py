@@ -197,8 +197,6 @@ CONFORMANCE = [
 
 @API.parametrize()
 @bounded(max_examples=25)
-# schemathesis draws from ``random`` now and then, which hypothesis only minds for replaying.
-@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 def test_the_openapi_document_is_true(case: schemathesis.Case[Any], server: ServerProcess) -> None:
     """Generated requests, good and bad, are answered with a documented status, type and shape."""
     case.call_and_validate(base_url=server.url, checks=CONFORMANCE)
