@@ -1,0 +1,150 @@
+"""Records as Arrow rows and back, without losing a bit (design.md 2).
+
+What a row cannot hold is not a reason to stop: a stored message whose text is not UTF-8 becomes
+an ``Unreadable``, as one that cannot be decoded does.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+
+from aviso_server.core.geometry import Area, Geometry
+from aviso_server.core.notification import Entry, Notification, Record, Unreadable
+from aviso_server.core.topic import parse_subject, subject
+from aviso_server.lake import wkb
+from aviso_server.lake.layout import BOX, RECORD, TEXTS, TIME
+
+NS_PER_US = 1000
+
+_NOWHERE: tuple[object, ...] = (None,) * (2 + len(BOX))
+
+
+def records_to_batch(records: Sequence[Record]) -> pa.RecordBatch:
+    """Rows of RECORD, one for each record, in order; each must be ``storable``."""
+    items = [record.notification for record in records]
+    times = pa.array([record.stored_at_ns for record in records], pa.int64())
+    places = _Places()
+    geometry = [places.row(item.geometry) for item in items]
+    topics = [item.topic for item in items]
+    columns: list[pa.Array] = [
+        pa.array([item.event_type for item in items], pa.string()),
+        pa.array([record.sequence for record in records], pa.int64()),
+        pa.array(
+            [f"{r.notification.event_type}@{r.sequence}" for r in records],
+            pa.string(),
+        ),
+        pa.array([record.stored_at_ns // NS_PER_US for record in records], pa.int64()).cast(TIME),
+        times,
+        pa.array(topics, pa.string()),
+        pa.array([_ambiguous(item) for item in items], pa.string()),
+        pa.array([list(item.identifier.items()) for item in items], TEXTS),
+        pa.array([item.payload for item in items], pa.binary()).cast(pa.string()),
+        pa.array([row[0] for row in geometry], pa.binary()),
+        pa.array([row[1] for row in geometry], pa.string()),
+    ]
+    columns += [pa.array([row[2 + n] for row in geometry], pa.float64()) for n in range(len(BOX))]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD)
+
+
+def storable(entry: Entry) -> Entry:
+    """The entry itself, or why its texts cannot be kept as UTF-8."""
+    if isinstance(entry, Unreadable):
+        return entry
+    item = entry.notification
+    try:
+        item.payload.decode()
+        "".join((*item.identifier, *item.identifier.values(), *item.tokens)).encode()
+    except UnicodeError:
+        shown = item.topic.encode(errors="replace").decode()
+        reason = "its text is not valid UTF-8"
+        return Unreadable(entry.sequence, entry.stored_at_ns, shown, reason)
+    return entry
+
+
+def batch_to_records(batch: pa.RecordBatch) -> list[Record]:
+    """The records that became these rows; other columns may be there and are not looked at."""
+    column = {name: batch.column(name) for name in RECORD.names}
+    identifiers = _maps(column["identifier"])
+    places = _Geometries()
+    rows = zip(
+        column["event_type"].to_pylist(),
+        column["sequence"].to_pylist(),
+        column["time_ns"].to_pylist(),
+        column["topic"].to_pylist(),
+        column["subject"].to_pylist(),
+        identifiers,
+        column["payload"].cast(pa.binary()).to_pylist(),
+        column["geometry"].to_pylist(),
+        column["polygon"].to_pylist(),
+        strict=True,
+    )
+    return [
+        Record(
+            sequence,
+            ns,
+            Notification(
+                event_type,
+                tuple(topic.split(".")) if wire is None else parse_subject(wire),
+                identifier,
+                None if data is None else places.of(data, text),
+                payload,
+            ),
+        )
+        for event_type, sequence, ns, topic, wire, identifier, payload, data, text in rows
+    ]
+
+
+def _ambiguous(item: Notification) -> str | None:
+    """The subject, where the topic does not tell its tokens apart."""
+    return subject(item.tokens) if any("." in token for token in item.tokens) else None
+
+
+def _maps(column: pa.MapArray) -> Iterable[dict[str, str]]:
+    """Dictionaries of a map column; two flat lists are much quicker than a list of pairs each."""
+    keys, values = column.keys.to_pylist(), column.items.to_pylist()
+    offsets = column.offsets.to_pylist()
+    return (
+        dict(zip(keys[begin:end], values[begin:end], strict=True))
+        for begin, end in pairwise(offsets)
+    )
+
+
+class _Places:
+    """Rows of places: WKB, own spelling, box. Producers announce the same area again and again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[object, ...]] = {}
+
+    def row(self, geometry: Geometry | None) -> tuple[object, ...]:
+        """The columns of one place."""
+        if geometry is None:
+            return _NOWHERE
+        # By text, not by value: -0.0 and 0.0 are equal and are not written alike.
+        row = self._seen.get(geometry.text)
+        if row is None:
+            row = self._seen[geometry.text] = self._row(geometry)
+        return row
+
+    def _row(self, geometry: Geometry) -> tuple[object, ...]:
+        spelled = isinstance(geometry, Area) and geometry.text != Area.of(geometry.points).text
+        box = geometry.box
+        return (
+            wkb.encode(geometry),
+            geometry.text if spelled else None,
+            *(getattr(box, name) for name in BOX),
+        )
+
+
+class _Geometries:
+    """Places of rows, each distinct one decoded once."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[bytes, str | None], Geometry] = {}
+
+    def of(self, data: bytes, text: str | None) -> Geometry:
+        """The place of one row."""
+        found = self._seen.get((data, text))
+        if found is None:
+            found = self._seen[data, text] = wkb.decode(data, text)
+        return found
