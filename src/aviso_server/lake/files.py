@@ -1,0 +1,223 @@
+"""Writing notifications as Parquet files, which only a commit makes part of the table.
+
+Whoever writes, usually one Spark task, hands rows over in sequence order. Files are cut by event
+type and day, are sorted by sequence, and carry the statistics that let readers skip them.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+
+from aviso_server.core.json import Json
+from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, RECORD, Place
+from aviso_server.lake.storage import files
+from aviso_server.lake.table import STATISTICS
+
+ROWS_PER_GROUP = 16_384
+"""Rows that are read together: bounds what a reader holds, and what it reads in vain."""
+
+ROWS_PER_FILE = 4_000_000
+"""Where a file ends although more rows of its day follow."""
+
+FILE_SCHEMA = pa.schema([item for item in RECORD if item.name not in PARTITION])
+"""What is in a file: partition columns are in the table's log."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that is written and not yet part of the table."""
+
+    path: str
+    """Below the table's folder."""
+    size: int
+    event_type: str
+    day: date
+    rows: int
+    first: int
+    """Lowest sequence."""
+    last: int
+    """Highest sequence."""
+    statistics: str
+    """Delta's JSON: number of rows, lowest and highest values, nulls."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A file being written."""
+
+    path: str
+    stream: pa.NativeFile
+    writer: pq.ParquetWriter
+    event_type: str
+    day: date
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    pending: int = 0
+    rows: int = 0
+    ranges: dict[str, tuple[Json, Json]] = field(default_factory=dict)
+    nulls: dict[str, int] = field(default_factory=dict)
+
+
+class FileWriter:
+    """Writes rows of RECORD. Nothing it writes is visible until ``commit`` has added it."""
+
+    def __init__(self, place: Place) -> None:
+        self._files = files(place, NOTIFICATIONS)
+        self._open: dict[tuple[str, date], _Open] = {}
+        self._written: list[Written] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows, ascending by sequence within each event type."""
+        for event_type, day, rows in _cut(batch):
+            target = self._open.get((event_type, day))
+            if target is None:
+                target = self._open[event_type, day] = self._begin(event_type, day)
+            target.waiting.append(rows)
+            target.pending += rows.num_rows
+            while target.pending >= ROWS_PER_GROUP:
+                _flush(target, ROWS_PER_GROUP)
+            if target.rows >= ROWS_PER_FILE:
+                self._end(self._open.pop((event_type, day)))
+
+    def close(self) -> list[Written]:
+        """End the files; what a commit needs to know of them."""
+        for target in self._open.values():
+            self._end(target)
+        self._open.clear()
+        return self._written
+
+    def discard(self) -> None:
+        """Remove everything written: it will not be committed."""
+        for target in self._open.values():
+            target.writer.close()
+            target.stream.close()
+        remove(self._files, [target.path for target in self._open.values()])
+        remove(self._files, [item.path for item in self._written])
+        self._open.clear()
+        self._written = []
+
+    def _begin(self, event_type: str, day: date) -> _Open:
+        folder = f"event_type={_UNSAFE.sub('_', event_type)}/day={day.isoformat()}"
+        self._files.create_dir(folder, recursive=True)
+        path = f"{folder}/{uuid.uuid4().hex}.parquet"
+        stream = self._files.open_output_stream(path)
+        writer = pq.ParquetWriter(
+            stream, FILE_SCHEMA, compression="zstd", write_page_index=True, store_schema=False
+        )
+        return _Open(path, stream, writer, event_type, day)
+
+    def _end(self, target: _Open) -> None:
+        while target.pending:
+            _flush(target, min(target.pending, ROWS_PER_GROUP))
+        target.writer.close()
+        size = target.stream.tell()
+        target.stream.close()
+        first, last = target.ranges["sequence"]
+        assert isinstance(first, int)  # noqa: S101 - the column is never null
+        assert isinstance(last, int)  # noqa: S101
+        self._written.append(
+            Written(
+                target.path,
+                size,
+                target.event_type,
+                target.day,
+                target.rows,
+                first,
+                last,
+                _statistics(target),
+            )
+        )
+
+
+def remove(place: pa_fs.FileSystem, paths: list[str]) -> None:
+    """Remove files that no commit refers to; those that are gone already do not matter."""
+    for path in paths:
+        if place.get_file_info(path).type is pa_fs.FileType.File:
+            place.delete_file(path)
+
+
+def trimmed(place: Place, file: Written, above: int) -> list[Written]:
+    """The file without rows up to a sequence, which another commit has already."""
+    source = files(place, NOTIFICATIONS)
+    table = pq.read_table(file.path, filesystem=source, partitioning=None)
+    rows = table.filter(pc.greater(table["sequence"], above))
+    names = pa.array([file.event_type] * rows.num_rows, pa.string())
+    writer = FileWriter(place)
+    for batch in rows.add_column(0, RECORD.field("event_type"), names).to_batches():
+        writer.write(batch)
+    remove(source, [file.path])
+    return writer.close()
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[tuple[str, date, pa.RecordBatch]]:
+    """Runs of rows that share event type and day."""
+    days = batch.column("time").cast(pa.date32())
+    names = batch.column("event_type")
+    begin = 0
+    while begin < batch.num_rows:
+        name, day = names[begin].as_py(), days[begin].as_py()
+        # Event types and days come in runs: one look at the last row settles most batches.
+        end = batch.num_rows
+        if names[end - 1].as_py() != name or days[end - 1].as_py() != day:
+            same = pc.and_(pc.equal(names, name), pc.equal(days, pa.scalar(day, pa.date32())))
+            end = pc.index(same, False, start=begin).as_py()
+        yield name, day, batch.slice(begin, end - begin).select(FILE_SCHEMA.names)
+        begin = end
+
+
+def _flush(target: _Open, count: int) -> None:
+    """Write one group of rows."""
+    table = pa.Table.from_batches(target.waiting, FILE_SCHEMA)
+    group, rest = table.slice(0, count), table.slice(count)
+    target.writer.write_table(group, row_group_size=count)
+    target.waiting = rest.to_batches()
+    target.pending -= count
+    target.rows += count
+    for name in STATISTICS:
+        column = group[name]
+        target.nulls[name] = target.nulls.get(name, 0) + column.null_count
+        if column.null_count < len(column):
+            found = pc.min_max(column)
+            low, high = found["min"].as_py(), found["max"].as_py()
+            known = target.ranges.get(name)
+            target.ranges[name] = (low, high) if known is None else _wider(known, (low, high))
+
+
+def _wider(one: tuple[Json, Json], other: tuple[Json, Json]) -> tuple[Json, Json]:
+    return min(one[0], other[0]), max(one[1], other[1])  # type: ignore[type-var]
+
+
+def _statistics(target: _Open) -> str:
+    return json.dumps(
+        {
+            "numRecords": target.rows,
+            "minValues": {name: _low(low) for name, (low, _) in target.ranges.items()},
+            "maxValues": {name: _high(high) for name, (_, high) in target.ranges.items()},
+            "nullCount": target.nulls,
+        }
+    )
+
+
+def _low(value: object) -> object:
+    """Delta's statistics know milliseconds: rounded outwards, no row falls out of them."""
+    return value if not isinstance(value, datetime) else _milliseconds(value)
+
+
+def _high(value: object) -> object:
+    if not isinstance(value, datetime):
+        return value
+    up = timedelta(microseconds=-value.microsecond % 1000)
+    return _milliseconds(value + up)
+
+
+def _milliseconds(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,89 @@
+"""The Delta tables of a lake: opened, made, and brought up to date with what we write."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from aviso_server.lake.layout import (
+    DEAD_LETTER_TABLE,
+    DEAD_LETTERS,
+    LOG_KEPT,
+    NOTIFICATION_TABLE,
+    NOTIFICATIONS,
+    PARTITION,
+    TOMBSTONE_TABLE,
+    TOMBSTONES,
+    Place,
+)
+from aviso_server.lake.storage import LakeFailed
+
+TABLES: Mapping[str, tuple[pa.Schema, tuple[str, ...]]] = {
+    NOTIFICATIONS: (NOTIFICATION_TABLE, PARTITION),
+    DEAD_LETTERS: (DEAD_LETTER_TABLE, ()),
+    TOMBSTONES: (TOMBSTONE_TABLE, ()),
+}
+"""Columns and partitioning of every table."""
+
+STATISTICS = (
+    "sequence",
+    "time",
+    "time_ns",
+    "min_lat",
+    "min_lon",
+    "max_lat",
+    "max_lon",
+)
+"""What files are pruned by; other columns have no useful order."""
+
+
+def find(place: Place, name: str) -> DeltaTable | None:
+    """A table as it is now, or None before anything was written to it."""
+    try:
+        return DeltaTable(place.table(name), storage_options=dict(place.options))
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise LakeFailed(f"cannot open the table {place.table(name)}: {error}") from error
+
+
+def ensure(place: Place, name: str) -> DeltaTable:
+    """The table, made if it is not there; columns that are new since it was made are added."""
+    schema, partition = TABLES[name]
+    table = find(place, name) or _create(place, name, schema, partition)
+    known = {field.name: field.type for field in table.schema().fields}
+    wanted = Schema.from_arrow(schema)
+    for field in wanted.fields:
+        if field.name in known and known[field.name] != field.type:
+            raise LakeFailed(
+                f"column '{field.name}' of {place.table(name)} is {known[field.name]}, "
+                f"this version writes {field.type}; use another lake.path"
+            )
+    missing = [field for field in wanted.fields if field.name not in known]
+    if missing:
+        # Rows that are there already have no value for them.
+        table.alter.add_columns([Field(f.name, f.type, nullable=True) for f in missing])
+    return table
+
+
+def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ...]) -> DeltaTable:
+    configuration = {"delta.logRetentionDuration": f"interval {LOG_KEPT.days} days"}
+    if name == NOTIFICATIONS:
+        configuration["delta.dataSkippingStatsColumns"] = ",".join(STATISTICS)
+    try:
+        DeltaTable.create(
+            place.table(name),
+            schema,
+            mode="ignore",  # somebody may have been quicker
+            partition_by=list(partition),
+            name=f"aviso_{name}",
+            configuration=configuration,
+            storage_options=dict(place.options),
+        )
+    except (DeltaError, OSError) as error:
+        raise LakeFailed(f"cannot make the table {place.table(name)}: {error}") from error
+    table = find(place, name)
+    if table is None:
+        raise LakeFailed(f"the table {place.table(name)} was made and is not there")
+    return table

@@ -1,0 +1,42 @@
+"""Lakes filled without Spark."""
+
+from collections.abc import Mapping, Sequence
+
+from aviso_server.core.geometry import Geometry
+from aviso_server.core.notification import Notification, Record
+from aviso_server.lake.commit import Committed, commit
+from aviso_server.lake.files import FileWriter
+from aviso_server.lake.layout import Place
+from aviso_server.lake.record import records_to_batch
+
+BEGIN_NS = 1_767_225_600_000_000_000
+"""2026-01-01T00:00:00Z."""
+
+
+def record(
+    sequence: int,
+    event_type: str = "mars",
+    *,
+    ns: int | None = None,
+    identifier: Mapping[str, str] | None = None,
+    geometry: Geometry | None = None,
+) -> Record:
+    """A record whose time follows from its sequence unless it is given."""
+    at = BEGIN_NS + sequence * 1_000_000_007 if ns is None else ns
+    made = Notification(
+        event_type, (event_type,), identifier or {}, geometry, b'{"n":%d}' % sequence
+    )
+    return Record(sequence, at, made)
+
+
+def filled(
+    place: Place, records: Sequence[Record], *, marks: Mapping[str, int] | None = None
+) -> Committed:
+    """Commit records, which ascend within each event type, as the archive job would."""
+    writer = FileWriter(place)
+    reached: dict[str, int] = {}
+    if records:
+        writer.write(records_to_batch(records))
+    for item in records:
+        reached[item.notification.event_type] = item.sequence
+    return commit(place, writer.close(), {**reached, **(marks or {})})
