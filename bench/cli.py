@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from bench import report
+from bench.deep import deep_replay
 from bench.figures import Figure, Value
 from bench.filters import publish_cost
 from bench.rates import QUICK, Bench, Sizes
@@ -40,11 +41,12 @@ class Part(StrEnum):
     FANOUT = "fanout"
     MEMORY = "memory"
     FILTERS = "filters"
+    DEEP = "deep"
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
-        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all five.")
+        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all.")
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -112,6 +114,7 @@ def _measure(plan: Bench, parts: list[Part]) -> Iterator[Figure | Value]:
         Part.FANOUT: plan.fanout,
         Part.MEMORY: plan.memory,
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
+        Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
     for part in dict.fromkeys(parts):
         yield from measures[part]()
