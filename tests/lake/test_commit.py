@@ -17,7 +17,7 @@ from aviso_server.lake.commit import archived_through, commit
 from aviso_server.lake.files import FileWriter
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.record import records_to_batch
-from aviso_server.lake.table import find
+from aviso_server.lake.table import ensure, find
 
 DAY_NS = 86_400_000_000_000
 
@@ -126,6 +126,27 @@ def test_two_writers_at_once_add_each_sequence_once(tmp_path: Path) -> None:
     assert _sequences(place, "mars") == list(range(1, 12))
 
 
+def test_writers_that_come_first_together_make_one_table(tmp_path: Path) -> None:
+    """A table that somebody else is just making is no error."""
+    for number in range(5):
+        place = Place(str(tmp_path / f"lake{number}"))
+        begin = threading.Barrier(4)
+        made: list[int] = []
+
+        def work(
+            place: Place = place, begin: threading.Barrier = begin, made: list[int] = made
+        ) -> None:
+            begin.wait()
+            made.append(ensure(place, NOTIFICATIONS).version())
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == [0] * 4
+
+
 def test_long_files_are_cut_into_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers can take a part of a file."""
     monkeypatch.setattr(files, "ROWS_PER_GROUP", 10)
@@ -144,6 +165,23 @@ def test_long_files_are_cut_into_groups(tmp_path: Path, monkeypatch: pytest.Monk
     assert [whole.metadata.row_group(n).num_rows for n in range(6)] == [10, 10, 10, 10, 10, 6]
     commit(place, written, {"mars": 119})
     assert _sequences(place, "mars") == list(range(1, 120))
+
+
+def test_heavy_rows_make_small_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a reader must hold at once is bounded in bytes too."""
+    monkeypatch.setattr(files, "BYTES_PER_GROUP", 5000)
+    place = Place(str(tmp_path / "lake"))
+    writer = FileWriter(place)
+    heavy = [record(n, identifier={"a": "x" * 900}) for n in range(1, 41)]
+    writer.write(records_to_batch(heavy[:30]))
+    writer.write(records_to_batch(heavy[30:]))
+    (written,) = writer.close()
+    whole = pq.ParquetFile(tmp_path / "lake" / NOTIFICATIONS / written.path)
+    sizes = [whole.metadata.row_group(n).num_rows for n in range(whole.num_row_groups)]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 5
+    commit(place, [written], {"mars": 40})
+    assert _sequences(place, "mars") == list(range(1, 41))
 
 
 def test_discarded_files_are_gone(tmp_path: Path) -> None:

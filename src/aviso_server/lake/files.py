@@ -24,6 +24,9 @@ from aviso_server.lake.table import STATISTICS
 ROWS_PER_GROUP = 16_384
 """Rows that are read together: bounds what a reader holds, and what it reads in vain."""
 
+BYTES_PER_GROUP = 33_554_432
+"""What they may weigh in memory, roughly: payloads can be large, and the same again and again."""
+
 ROWS_PER_FILE = 4_000_000
 """Where a file ends although more rows of its day follow."""
 
@@ -62,6 +65,9 @@ class _Open:
     day: date
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     pending: int = 0
+    """Rows that wait to be written,"""
+    weight: int = 0
+    """and their bytes."""
     rows: int = 0
     ranges: dict[str, tuple[Json, Json]] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
@@ -83,8 +89,9 @@ class FileWriter:
                 target = self._open[event_type, day] = self._begin(event_type, day)
             target.waiting.append(rows)
             target.pending += rows.num_rows
-            while target.pending >= ROWS_PER_GROUP:
-                _flush(target, ROWS_PER_GROUP)
+            target.weight += rows.nbytes
+            while count := _due(target):
+                _flush(target, count)
             if target.rows >= ROWS_PER_FILE:
                 self._end(self._open.pop((event_type, day)))
 
@@ -174,12 +181,21 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[str, date, pa.RecordBatch]]:
         begin = end
 
 
+def _due(target: _Open) -> int:
+    """How many rows are to be written now."""
+    if target.pending and target.weight >= BYTES_PER_GROUP:
+        fit = target.pending * BYTES_PER_GROUP // target.weight
+        return max(1, min(fit, target.pending, ROWS_PER_GROUP))
+    return ROWS_PER_GROUP if target.pending >= ROWS_PER_GROUP else 0
+
+
 def _flush(target: _Open, count: int) -> None:
     """Write one group of rows."""
     table = pa.Table.from_batches(target.waiting, FILE_SCHEMA)
     group, rest = table.slice(0, count), table.slice(count)
     target.writer.write_table(group, row_group_size=count)
     target.waiting = rest.to_batches()
+    target.weight = sum(batch.nbytes for batch in target.waiting)
     target.pending -= count
     target.rows += count
     for name in STATISTICS:

@@ -5,7 +5,8 @@ an ``Unreadable``, as one that cannot be decoded does.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise, repeat
 
 import pyarrow as pa
 
@@ -16,6 +17,9 @@ from aviso_server.lake import wkb
 from aviso_server.lake.layout import BOX, RECORD, TEXTS, TIME
 
 NS_PER_US = 1000
+
+SMALL_BYTES = 1024
+"""Places up to some 60 points are remembered: at most some 20 MB in a process."""
 
 _NOWHERE: tuple[object, ...] = (None,) * (2 + len(BOX))
 
@@ -62,21 +66,26 @@ def storable(entry: Entry) -> Entry:
     return entry
 
 
-def batch_to_records(batch: pa.RecordBatch) -> list[Record]:
-    """The records that became these rows; other columns may be there and are not looked at."""
-    column = {name: batch.column(name) for name in RECORD.names}
-    identifiers = _maps(column["identifier"])
+def batch_to_records(batch: pa.RecordBatch, *, event_type: str | None = None) -> list[Record]:
+    """The records that became these rows; other columns may be there and are not looked at.
+
+    Where the event type is told, its column is not needed.
+    """
     places = _Geometries()
+    if event_type is None:
+        names: Iterable[str] = batch.column("event_type").to_pylist()
+    else:
+        names = repeat(event_type, batch.num_rows)
     rows = zip(
-        column["event_type"].to_pylist(),
-        column["sequence"].to_pylist(),
-        column["time_ns"].to_pylist(),
-        column["topic"].to_pylist(),
-        column["subject"].to_pylist(),
-        identifiers,
-        column["payload"].cast(pa.binary()).to_pylist(),
-        column["geometry"].to_pylist(),
-        column["polygon"].to_pylist(),
+        names,
+        batch.column("sequence").to_pylist(),
+        batch.column("time_ns").to_pylist(),
+        batch.column("topic").to_pylist(),
+        batch.column("subject").to_pylist(),
+        _maps(batch.column("identifier")),
+        batch.column("payload").cast(pa.binary()).to_pylist(),
+        batch.column("geometry").to_pylist(),
+        batch.column("polygon").to_pylist(),
         strict=True,
     )
     return [
@@ -84,14 +93,14 @@ def batch_to_records(batch: pa.RecordBatch) -> list[Record]:
             sequence,
             ns,
             Notification(
-                event_type,
+                name,
                 tuple(topic.split(".")) if wire is None else parse_subject(wire),
                 identifier,
                 None if data is None else places.of(data, text),
                 payload,
             ),
         )
-        for event_type, sequence, ns, topic, wire, identifier, payload, data, text in rows
+        for name, sequence, ns, topic, wire, identifier, payload, data, text in rows
     ]
 
 
@@ -102,12 +111,13 @@ def _ambiguous(item: Notification) -> str | None:
 
 def _maps(column: pa.MapArray) -> Iterable[dict[str, str]]:
     """Dictionaries of a map column; two flat lists are much quicker than a list of pairs each."""
-    keys, values = column.keys.to_pylist(), column.items.to_pylist()
     offsets = column.offsets.to_pylist()
-    return (
-        dict(zip(keys[begin:end], values[begin:end], strict=True))
-        for begin, end in pairwise(offsets)
-    )
+    begin, count = offsets[0], offsets[-1] - offsets[0]
+    # The flat columns are those of the whole batch, also where this is a slice of it.
+    keys = column.keys.slice(begin, count).to_pylist()
+    values = column.items.slice(begin, count).to_pylist()
+    pairs = zip(keys, values, strict=True)
+    return (dict(islice(pairs, high - low)) for low, high in pairwise(offsets))
 
 
 class _Places:
@@ -144,7 +154,15 @@ class _Geometries:
 
     def of(self, data: bytes, text: str | None) -> Geometry:
         """The place of one row."""
+        if len(data) <= SMALL_BYTES:
+            return _small(data, text)
         found = self._seen.get((data, text))
         if found is None:
             found = self._seen[data, text] = wkb.decode(data, text)
         return found
+
+
+@lru_cache(maxsize=2048)
+def _small(data: bytes, text: str | None) -> Geometry:
+    # Also across batches, which may have few rows each: decoding is most of reading a record.
+    return wkb.decode(data, text)

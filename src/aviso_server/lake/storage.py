@@ -4,13 +4,18 @@ Object stores are reached the way delta-rs reaches them, with the same options, 
 credentials serves the table and its files.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
+import pyarrow as pa
 import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
+
+Opener: TypeAlias = Callable[[str], pa.NativeFile]
 
 
 class LakeFailed(AvisoError):
@@ -30,3 +35,16 @@ def files(place: Place, name: str) -> pa_fs.FileSystem:
         return pa_fs.PyFileSystem(handler)
     folder.mkdir(parents=True, exist_ok=True)
     return pa_fs.SubTreeFileSystem(str(folder), pa_fs.LocalFileSystem())
+
+
+def opener(place: Place, name: str) -> Opener:
+    """What opens files of a table for reading, while other threads go on.
+
+    The file system above would do, but pyarrow keeps Python's lock while it opens a file through
+    it (measured with pyarrow 26): a server would stand still as long as an object store takes.
+    """
+    folder = local_folder(place, name)
+    if folder is None:
+        handler = DeltaStorageHandler(place.table(name), dict(place.options))
+        return handler.open_input_file
+    return lambda path: pa.OSFile(str(folder / path))

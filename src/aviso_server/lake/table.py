@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import pyarrow as pa
-from deltalake import DeltaTable, Field, Schema
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from aviso_server.lake.layout import (
     DEAD_LETTER_TABLE,
@@ -75,12 +75,16 @@ def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ..
         DeltaTable.create(
             place.table(name),
             schema,
-            mode="ignore",  # somebody may have been quicker
+            mode="ignore",
             partition_by=list(partition),
             name=f"aviso_{name}",
             configuration=configuration,
             storage_options=dict(place.options),
+            # Otherwise delta-rs makes the table a second time, as its next version.
+            commit_properties=CommitProperties(max_commit_retries=0),
         )
+    except CommitFailedError:
+        pass  # somebody was quicker: what they made is opened below
     except (DeltaError, OSError) as error:
         raise LakeFailed(f"cannot make the table {place.table(name)}: {error}") from error
     table = find(place, name)

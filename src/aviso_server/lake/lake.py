@@ -1,0 +1,168 @@
+"""The archive as the server reads it: by sequence and by time, without Spark or Java.
+
+Blocking work runs in a few threads of the lake's own, so that the event loop never waits for a
+disk or an object store. The tables are looked at when a reader needs it, at most every
+``refresh_s`` unless it asks for a fresh look; looks that are asked for together are one.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from aviso_server.core.errors import HistoryFailed
+from aviso_server.core.filter import Filter
+from aviso_server.lake.dead import DeadLetters
+from aviso_server.lake.extent import Extent, Piece
+from aviso_server.lake.follow import renewed
+from aviso_server.lake.groups import FileGone, Groups
+from aviso_server.lake.index import Index
+from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.reader import Reader
+from aviso_server.lake.storage import LakeFailed
+from aviso_server.lake.tombstones import Tombstones, append_tombstones
+from aviso_server.lake.view import Shelf, View, shelf
+
+THREADS = 3
+"""Reads at the same time; each is short (``reader.ROWS``)."""
+
+CACHE_BYTES = 67_108_864
+
+_T = TypeVar("_T")
+
+
+class Lake:
+    """Reads and hides archived notifications. Failures are HistoryFailed."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        refresh_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._place = place
+        self._tables = _Tables(place, refresh_s, clock)
+        self._reader = Reader(Groups(place, cache_bytes=cache_bytes))
+        self._firsts: dict[str, int] = {}
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="lake")
+
+    async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
+        """What is archived and visible; ``fresh`` looks at the table now."""
+        return await self._run(self._extent, event_type, fresh=fresh)
+
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Piece:
+        """A piece of ``first..last``, at most ``limit`` entries; what lies above the mark is not
+        considered."""
+
+        def read(ours: Shelf) -> Piece:
+            return self._reader.read(ours, first, last, limit=limit, wanted=wanted)
+
+        return await self._run(read, event_type)
+
+    async def first_since(self, event_type: str, ns: int) -> int | None:
+        """The lowest visible archived sequence stored at or after a time."""
+        return await self._run(lambda ours: self._reader.first(ours, least=1, since=ns), event_type)
+
+    async def last_until(self, event_type: str, ns: int) -> int | None:
+        """The highest visible archived sequence stored at or before a time."""
+        return await self._run(lambda ours: self._reader.last(ours, until=ns), event_type)
+
+    async def hide(self, event_type: str, first: int, last: int, *, kind: str) -> None:
+        """Write a tombstone; it is durable on return, and every process's next look sees it."""
+        await self._guarded(self._hide, event_type, (first, last), kind)
+
+    async def event_types(self) -> list[str]:
+        """Event types with archived notifications, hidden or not."""
+        return await self._guarded(lambda: self._tables.view(fresh=True).index.event_types)
+
+    async def close(self) -> None:
+        """Let running reads end; those that wait are dropped."""
+        await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
+
+    def _extent(self, ours: Shelf) -> Extent:
+        name = ours.event_type
+        # The beginning only ever moves up: where it was is a good place to look from.
+        least = min(self._firsts.get(name, 1), ours.through + 1)
+        first = self._reader.first(ours, least=least) or ours.through + 1
+        if ours.through:
+            self._firsts[name] = first
+        return Extent(first, ours.through, ours.lost.pairs())
+
+    def _hide(self, event_type: str, span: tuple[int, int], kind: str) -> None:
+        append_tombstones(self._place, [(event_type, *span)], kind=kind)
+        self._tables.view(fresh=True)
+
+    async def _run(
+        self, work: Callable[[Shelf], _T], event_type: str, *, fresh: bool = False
+    ) -> _T:
+        return await self._guarded(self._on_shelf, work, event_type, fresh)
+
+    def _on_shelf(self, work: Callable[[Shelf], _T], event_type: str, fresh: bool) -> _T:  # noqa: FBT001
+        try:
+            return work(self._tables.shelf(event_type, fresh=fresh))
+        except FileGone:
+            # Compacted and vacuumed since our look.
+            return work(self._tables.shelf(event_type, fresh=True))
+
+    async def _guarded(self, work: Callable[..., _T], *arguments: object) -> _T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, work, *arguments)
+        except LakeFailed as error:
+            raise HistoryFailed("Failed to read history", details=error.message) from error
+        except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+            details = f"lake {self._place.path}: {error}"
+            raise HistoryFailed("Failed to read history", details=details) from error
+
+
+class _Tables:
+    """The newest view of the tables, shared by all threads."""
+
+    def __init__(self, place: Place, refresh_s: float, clock: Callable[[], float]) -> None:
+        self._place = place
+        self._refresh_s = refresh_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._table: DeltaTable | None = None
+        self._letters = DeadLetters(place)
+        self._tombstones = Tombstones(place)
+        self._view: View | None = None
+        self._looked = 0.0
+        """When the newest look began."""
+
+    def view(self, *, fresh: bool = False) -> View:
+        """The tables as they are now, or as they were a moment ago."""
+        needed = self._clock() if fresh else self._clock() - self._refresh_s
+        with self._lock:
+            return self._since(needed)
+
+    def shelf(self, event_type: str, *, fresh: bool = False) -> Shelf:
+        """An event type in that view."""
+        needed = self._clock() if fresh else self._clock() - self._refresh_s
+        with self._lock:
+            return shelf(self._since(needed), event_type)
+
+    def _since(self, needed: float) -> View:
+        # A look that began after the caller asked is fresh enough, whoever it was for.
+        if self._view is None or self._looked < needed:
+            began = self._clock()
+            self._view = self._look()
+            self._looked = began
+        return self._view
+
+    def _look(self) -> View:
+        self._table = renewed(self._place, NOTIFICATIONS, self._table)
+        known = None if self._view is None else self._view.index
+        version = -1 if self._table is None else self._table.version()
+        index = known if known is not None and known.version == version else Index(self._table)
+        return View(index, self._letters.look(), self._tombstones.look())

@@ -1,0 +1,285 @@
+"""Reading a range of the archive in sequence order, a bounded piece at a time.
+
+Theory of operation
+A piece covers a window of sequences. Row groups are taken by their first sequence until enough
+rows are there, and the window ends where the next group begins: everything inside it is then in
+the groups that were taken, also where files or groups overlap. Groups that cannot match, by their
+statistics, are not opened and cost nothing, so a window of a filter that matches little is wide.
+
+What is hidden is left out. Dead letters come in their place, whatever the filter.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+import pyarrow as pa
+
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Box
+from aviso_server.core.notification import Entry
+from aviso_server.core.ring import Mask
+from aviso_server.lake.dead import sequences, unreadable
+from aviso_server.lake.extent import Piece
+from aviso_server.lake.groups import ORDER, REST, TEST, Groups, Part
+from aviso_server.lake.index import Files
+from aviso_server.lake.predicate import mask, region
+from aviso_server.lake.ranges import MOST, Ints
+from aviso_server.lake.record import batch_to_records
+from aviso_server.lake.view import Shelf
+
+ROWS = 32_768
+"""Rows a piece is looked for in, two full row groups: some 50 ms."""
+
+FILES = 32
+"""Files that are opened for a piece, so that many small ones do not make it slow."""
+
+PIECE_BYTES = 8_388_608
+"""What the records of a piece may weigh, roughly: payloads can be large."""
+
+CHUNK = 4096
+"""Rows a filter is tried on together: most requests have found enough before a group ends."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Group:
+    first: int
+    last: int
+    path: str
+    number: int
+    rows: int
+
+
+class Reader:
+    """Reads an event type of the lake."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    def read(
+        self, shelf: Shelf, first: int, last: int, *, limit: int, wanted: Filter | None
+    ) -> Piece:
+        """At least one step of ``first..last``, and at most ``limit`` entries of it."""
+        last = min(last, shelf.through)
+        begin = shelf.hidden.after(first)
+        if begin > last:
+            return Piece((), max(first, last + 1))
+        if wanted == Filter():
+            wanted = None
+        taken: list[_Group] = []
+        end = last
+        if shelf.files is not None:
+            # Without a filter nearly every row counts.
+            rows = ROWS if wanted is not None else min(limit, ROWS)
+            taken, end = self._window(shelf.files, (begin, last), rows, region(wanted))
+        found: list[Entry] = []
+        full = False
+        for rows_ in self._ordered(taken):
+            some, full = self._entries(rows_, shelf, (begin, end), limit - len(found), wanted)
+            found += some
+            if full:
+                break
+        # A full answer ends where it ends; letters behind that belong to the next one.
+        reached = found[-1].sequence if full else end
+        found = _with_letters(found, shelf, begin, reached)[:limit]
+        full = full or len(found) == limit
+        return Piece(found, found[-1].sequence + 1 if full else end + 1)
+
+    def first(self, shelf: Shelf, *, least: int, since: int = -MOST) -> int | None:
+        """The lowest visible sequence from ``least`` on that was stored at or after a time."""
+        best = MOST
+        least = shelf.hidden.after(least)
+        if shelf.files is not None:
+            for file in shelf.files.ranges.rising(least, shelf.through, since=since):
+                if shelf.files.ranges.first[file] > best:
+                    break
+                best = min(best, self._lowest(shelf, file, least, since))
+        letters = shelf.letters.rows(shelf.event_type, least, min(best, shelf.through))
+        if letters is not None:
+            there = sequences(letters)
+            late = np.asarray(letters["time_ns"].fill_null(0), np.int64) >= since
+            there = there[late & ~shelf.hidden.mask(there)]
+            best = min(best, int(there.min(initial=MOST)))
+        return best if best < MOST else None
+
+    def last(self, shelf: Shelf, *, until: int = MOST) -> int | None:
+        """The highest visible sequence that was stored at or before a time."""
+        best = 0
+        most = shelf.hidden.before(shelf.through)
+        if shelf.files is not None:
+            for file in shelf.files.ranges.falling(most, until=until):
+                if shelf.files.ranges.last[file] < best:
+                    break
+                best = max(best, self._highest(shelf, file, most, until))
+        letters = shelf.letters.rows(shelf.event_type, best + 1, most)
+        if letters is not None:
+            there = sequences(letters)
+            early = np.asarray(letters["time_ns"].fill_null(0), np.int64) <= until
+            there = there[early & ~shelf.hidden.mask(there)]
+            best = max(best, int(there.max(initial=0)))
+        return best or None
+
+    def _window(
+        self, files: Files, span: tuple[int, int], rows: int, box: Box | None
+    ) -> tuple[list[_Group], int]:
+        """Groups that hold what can match, and up to which sequence they hold all of it."""
+        first, last = span
+        upcoming = files.ranges.rising(first, last, box=box)
+        file = next(upcoming, None)
+        waiting: list[_Group] = []
+        taken: list[_Group] = []
+        held = opened = 0
+        while True:
+            next_file = MOST if file is None else int(files.ranges.first[file])
+            following = min(next_file, waiting[0].first if waiting else MOST)
+            if following > last:
+                return taken, last
+            if (held >= rows or opened >= FILES) and following > first:
+                return taken, following - 1
+            if file is not None and next_file == following:
+                for group in self._groups_of(files.path(file), span, box):
+                    heappush(waiting, group)
+                file = next(upcoming, None)
+                opened += 1
+            else:
+                taken.append(heappop(waiting))
+                held += taken[-1].rows
+
+    def _groups_of(self, path: str, span: tuple[int, int], box: Box | None) -> Iterator[_Group]:
+        footer = self._groups.footer(path)
+        for place in footer.ranges.rising(*span, box=box):
+            number = footer.numbers[place]
+            yield _Group(
+                int(footer.ranges.first[place]),
+                int(footer.ranges.last[place]),
+                path,
+                number,
+                footer.metadata.row_group(number).num_rows,
+            )
+
+    def _ordered(self, taken: Sequence[_Group]) -> Iterator["_Rows"]:
+        """Groups one after the other; those that overlap, as one."""
+        together: list[_Group] = []
+        for group in taken:
+            if together and group.first > max(item.last for item in together):
+                yield _Rows(self._groups, together)
+                together = []
+            together.append(group)
+        if together:
+            yield _Rows(self._groups, together)
+
+    @staticmethod
+    def _entries(
+        rows: "_Rows", shelf: Shelf, span: tuple[int, int], limit: int, wanted: Filter | None
+    ) -> tuple[list[Entry], bool]:
+        """Up to ``limit`` visible records that are asked for; whether there may be more here."""
+        begin, end = np.searchsorted(rows.sequences, [span[0], span[1] + 1]).tolist()
+        chosen: list[Ints] = []
+        count = 0
+        while begin < end and count < limit:
+            stop = min(end, begin + (CHUNK if wanted is not None else limit - count))
+            keep: Mask = ~shelf.hidden.mask(rows.sequences[begin:stop])
+            if wanted is not None and keep.any():
+                tested = mask(wanted, rows.part(TEST).slice(begin, stop - begin))
+                keep &= np.asarray(tested)
+            some = np.flatnonzero(keep)[: limit - count] + begin
+            chosen.append(some)
+            count += len(some)
+            begin = stop
+        if not count:
+            return [], False
+        batch = rows.take(np.concatenate(chosen)[: rows.most(PIECE_BYTES)])
+        found: list[Entry] = [*batch_to_records(batch, event_type=shelf.event_type)]
+        return found, len(found) == limit or len(found) < count
+
+    def _lowest(self, shelf: Shelf, file: int, least: int, since: int) -> int:
+        assert shelf.files is not None  # noqa: S101 - the caller has the file from there
+        path = shelf.files.path(file)
+        footer = self._groups.footer(path)
+        best = MOST
+        for place in footer.ranges.rising(least, shelf.through, since=since):
+            if footer.ranges.first[place] > best:
+                break
+            there, times = self._times(path, footer.numbers[place])
+            fit = (there >= least) & (times >= since) & ~shelf.hidden.mask(there)
+            best = min(best, int(there[fit].min(initial=MOST)))
+        return best
+
+    def _highest(self, shelf: Shelf, file: int, most: int, until: int) -> int:
+        assert shelf.files is not None  # noqa: S101 - the caller has the file from there
+        path = shelf.files.path(file)
+        footer = self._groups.footer(path)
+        best = 0
+        for place in footer.ranges.falling(most, until=until):
+            if footer.ranges.last[place] < best:
+                break
+            there, times = self._times(path, footer.numbers[place])
+            fit = (there <= most) & (times <= until) & ~shelf.hidden.mask(there)
+            best = max(best, int(there[fit].max(initial=0)))
+        return best
+
+    def _times(self, path: str, number: int) -> tuple[Ints, Ints]:
+        (batch,) = self._groups.parts(path, number, (ORDER,))
+        return (
+            np.asarray(batch.column("sequence"), np.int64),
+            np.asarray(batch.column("time_ns").fill_null(0), np.int64),
+        )
+
+
+class _Rows:
+    """The rows of a group, or of several that overlap, in sequence order."""
+
+    def __init__(self, groups: Groups, taken: Sequence[_Group]) -> None:
+        self._groups = groups
+        self._taken = taken
+        self._order: pa.Array | None = None
+        there = np.asarray(self.part(ORDER).column("sequence"), np.int64)
+        if len(taken) > 1 or (there[1:] < there[:-1]).any():
+            order = np.argsort(there, kind="stable")
+            self._order, there = pa.array(order), there[order]
+        self.sequences: Ints = there
+
+    def part(self, part: Part) -> pa.RecordBatch:
+        """Some columns of all rows."""
+        return self.parts((part,))[0]
+
+    def parts(self, wanted: tuple[Part, ...]) -> list[pa.RecordBatch]:
+        """Several parts at once, which are decoded together."""
+        found = [self._groups.parts(g.path, g.number, wanted) for g in self._taken]
+        merged = [_joined(batches) for batches in zip(*found, strict=True)]
+        return merged if self._order is None else [batch.take(self._order) for batch in merged]
+
+    def most(self, weight: int) -> int:
+        """How many rows weigh that much, at least one."""
+        whole = sum(batch.nbytes for batch in self.parts((ORDER, TEST, REST)))
+        return max(1, weight * len(self.sequences) // max(1, whole))
+
+    def take(self, places: Ints) -> pa.RecordBatch:
+        """Whole rows at ascending places."""
+        batches = self.parts((ORDER, TEST, REST))
+        begin, count = int(places[0]), len(places)
+        if int(places[-1]) - begin + 1 == count:
+            batches = [batch.slice(begin, count) for batch in batches]
+        else:
+            batches = [batch.take(pa.array(places)) for batch in batches]
+        columns = [column for batch in batches for column in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, names=[*ORDER, *TEST, *REST])
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = [
+        pa.concat_arrays([batch.column(n) for batch in batches])
+        for n in range(batches[0].num_columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
+
+
+def _with_letters(found: list[Entry], shelf: Shelf, first: int, last: int) -> list[Entry]:
+    letters = shelf.letters.rows(shelf.event_type, first, last)
+    if letters is None:
+        return found
+    seen = letters.filter(pa.array(~shelf.hidden.mask(sequences(letters))))
+    return sorted([*found, *unreadable(seen)], key=lambda entry: entry.sequence)

@@ -1,0 +1,44 @@
+"""The lake at one instant: what is archived, what is hidden, what could not be read."""
+
+from dataclasses import dataclass
+
+from aviso_server.lake.dead import Letters
+from aviso_server.lake.index import Files, Index
+from aviso_server.lake.tombstones import NOTHING, Graves, Intervals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """One look at the tables, in the order in which they are written to in reverse.
+
+    Letters and tombstones are written before the commit that covers their sequences, so they are
+    looked at after it: none of them is missing up to the mark.
+    """
+
+    index: Index
+    letters: Letters
+    graves: Graves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shelf:
+    """One event type in a view."""
+
+    event_type: str
+    through: int
+    files: Files | None
+    letters: Letters
+    hidden: Intervals
+    lost: Intervals
+
+
+def shelf(view: View, event_type: str) -> Shelf:
+    """An event type; to be asked while the view is the newest (``Index.through``)."""
+    return Shelf(
+        event_type,
+        view.index.through(event_type),
+        view.index.files(event_type),
+        view.letters,
+        view.graves.hidden.get(event_type, NOTHING),
+        view.graves.lost.get(event_type, NOTHING),
+    )
