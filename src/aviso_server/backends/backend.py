@@ -48,6 +48,9 @@ class Batch:
     """Where to go on: every sequence below it has been considered."""
     bounds: Bounds
     """The stream's bounds as of this read, so that a reader can tell that it was overtaken."""
+    missing: bool = False
+    """True when something before ``following`` is no longer kept anywhere; there are no entries.
+    A backend leaves it to its bounds to say so: whether another tier has it is not its business."""
 
 
 class Backend(Protocol):

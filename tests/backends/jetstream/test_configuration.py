@@ -7,16 +7,20 @@ from support.config import settings
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
+    DECLARED,
     Holdings,
     accounted,
     check_usable,
+    declared_text,
     desired,
     drift,
     updated,
 )
 from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.declaration import declared
 from aviso_server.core.errors import InvalidRequest, SetupFailed
-from aviso_server.core.json import Json
+from aviso_server.core.fields.text import StringField
+from aviso_server.core.json import Json, parse
 from aviso_server.core.schema import Schema, StoragePolicy
 
 EV = settings().catalogue.schemas["ev"]
@@ -63,7 +67,8 @@ def test_bare_topics_have_a_subject() -> None:
 def test_other_spellings_are_no_drift(existing: dict[str, Json]) -> None:
     """0 and -1, absent and none are the same; what is not configured is the server's affair."""
     wanted = desired(EV, StreamDefaults())
-    assert drift({"subjects": ["ev.>"], "allow_direct": True, **existing}, wanted) == []
+    kept: dict[str, Json] = {"allow_direct": True, "metadata": wanted["metadata"]}
+    assert drift({"subjects": ["ev.>"], **kept, **existing}, wanted) == []
 
 
 def test_drift_is_told_in_order() -> None:
@@ -81,6 +86,7 @@ def test_drift_is_told_in_order() -> None:
         "compression",
         "discard",
         "allow_direct",
+        "aviso-schema",
     ]
 
 
@@ -90,6 +96,34 @@ def test_updates_keep_what_they_do_not_know() -> None:
     config = updated({"name": "EV", "brand_new": 1, "max_msgs": 5}, wanted, ["max_messages"])
     assert (config["brand_new"], config["max_msgs"]) == (1, 9)
     assert "subjects" not in config
+
+
+def test_streams_carry_their_schema() -> None:
+    """Whoever reads NATS alone can tell which topic token is which field."""
+    text = declared_text(desired(EV, StreamDefaults()))
+    assert text is not None
+    assert declared(parse(text.encode())) == replace(EV, access=None)
+    assert declared_text({}) is None
+    assert declared_text({"metadata": {DECLARED: 1}}) is None
+
+
+def test_a_changed_schema_is_brought_in_line_alone() -> None:
+    """What else is noted in the metadata, by us or by others, stays."""
+    wanted = desired(EV, StreamDefaults())
+    noted: dict[str, Json] = {"aviso-wiped-through": "7", "theirs": "x", DECLARED: "{}"}
+    config = updated({"max_msgs": 5, "metadata": noted}, wanted, [DECLARED])
+    assert config["metadata"] == {**noted, DECLARED: declared_text(wanted)}
+    assert config["max_msgs"] == 5
+
+
+def test_a_schema_too_large_for_metadata_is_left_out() -> None:
+    """A stream without it beats a stream the server refuses; an old text must not mislead."""
+    fields = tuple(StringField(name=f"f{n}" * 20, required=False) for n in range(1000))
+    wanted = desired(replace(EV, fields=fields), StreamDefaults())
+    assert "metadata" not in wanted
+    existing: dict[str, Json] = {"metadata": {DECLARED: "{}", "theirs": "x"}}
+    assert DECLARED in drift(existing, wanted)
+    assert updated(existing, wanted, [DECLARED])["metadata"] == {"theirs": "x"}
 
 
 def test_duplicate_window_fits_the_age() -> None:

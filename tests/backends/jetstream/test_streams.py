@@ -9,9 +9,11 @@ from backends.jetstream.conftest import Opener
 from nats.aio.msg import Msg
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
+from aviso_server.backends.jetstream.configuration import declared_text
 from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.declaration import declared
 from aviso_server.core.errors import SetupFailed, StorageFailed
-from aviso_server.core.json import Json
+from aviso_server.core.json import Json, parse
 from aviso_server.core.schema import Catalogue, StoragePolicy
 
 
@@ -86,6 +88,26 @@ async def test_limits_follow_the_schema(opened: Opener) -> None:
     config = await config_of(backend)
     assert (config["max_msgs"], config["max_bytes"]) == (10, 2_000_000)
     assert (config["max_age"], config["compression"]) == (3600 * 10**9, "s2")
+
+
+async def test_the_schema_travels_with_the_stream(opened: Opener) -> None:
+    """It is there from the start, follows the configuration, and spares the note of a wipe."""
+    trimmed = StreamDefaults(max_messages=100)
+    backend = await opened(streams=trimmed)
+    await append(backend, 3)
+    before = declared_text(await config_of(backend))
+    assert before is not None
+    await backend.wipe("ev")
+    schema = replace(CATALOGUE.schemas["ev"], payload_required=True)
+    other = await opened(Catalogue([schema]), streams=trimmed)
+    await other.bounds("ev")
+    config = await config_of(backend)
+    after = declared_text(config)
+    assert after is not None
+    assert declared(parse(after.encode())) == schema
+    assert after != before
+    assert isinstance(config["metadata"], dict)
+    assert config["metadata"]["aviso-wiped-through"] == "3"
 
 
 async def test_a_refused_update_does_not_stop_publishing(opened: Opener) -> None:

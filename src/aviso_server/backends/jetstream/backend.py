@@ -1,6 +1,5 @@
 """The JetStream backend: durable, replicated, shared by every process that is connected."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -12,21 +11,15 @@ from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
-from aviso_server.backends.jetstream.history import Page, Reader
+from aviso_server.backends.jetstream.history import Reader
 from aviso_server.backends.jetstream.messages import decode
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.backends.jetstream.publish import Publisher
-from aviso_server.backends.jetstream.streams import STREAM_NOT_FOUND, Streams
+from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.backends.jetstream.tail import Tail
 from aviso_server.core.errors import HistoryFailed, SetupFailed
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.core.schema import Catalogue, Schema
-
-MAX_NS = 2**63 - 1
-"""The last instant NATS can name."""
-
-_LAG_WAIT_S = 0.05
-"""Wait before a replica that lags behind is asked again."""
 
 
 class JetStreamBackend:
@@ -48,7 +41,7 @@ class JetStreamBackend:
         self._embedded = embedded
         self._streams = Streams(connection, options.streams)
         self._publisher = Publisher(connection, self._streams, options)
-        self._reader = Reader(connection)
+        self._reader = Reader(connection, patience_s=options.pace.request_s)
         self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
 
     @classmethod
@@ -109,7 +102,10 @@ class JetStreamBackend:
             # Whoever reads is in the middle of a stream: it waits for a lost connection as long
             # as a tail does. Setting a stream up asks other questions, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
-            entries, following = await self._read(schema, max(first, 1), last, limit)
+            messages, following = await self._reader.read(
+                schema.stream, max(first, 1), last, limit=limit
+            )
+            entries = [decode(schema, item) for item in messages]
             # Looked at after the read: what was removed meanwhile is then known to be.
             return Batch(entries, following, (await self._streams.holdings(schema)).bounds)
         except (Unavailable, Refused, SetupFailed) as error:
@@ -119,7 +115,8 @@ class JetStreamBackend:
         """Lowest stored sequence at or after a time."""
         schema = self._schema(event_type)
         try:
-            return await self._first_since(schema, ns)
+            held = await self._streams.holdings(schema)
+            return await self._reader.since(schema.stream, held, ns)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
@@ -128,8 +125,7 @@ class JetStreamBackend:
         schema = self._schema(event_type)
         try:
             held = await self._streams.holdings(schema)
-            above = held.last + 1 if ns >= held.last_ns else await self._first_since(schema, ns + 1)
-            return await self._last_below(schema, above, held.first)
+            return await self._reader.until(schema.stream, held, ns)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
@@ -189,69 +185,6 @@ class JetStreamBackend:
                     check_storage(name, config, self._options.streams.storage_type)
         except (Unavailable, Refused, SetupFailed) as error:
             raise CannotStart(str(error)) from error
-
-    async def _read(
-        self, schema: Schema, first: int, last: int, limit: int
-    ) -> tuple[list[Entry], int]:
-        """Entries of ``first..last`` and the sequence to go on with."""
-        if first > last:
-            return [], last + 1
-        page = await self._page(schema, first, min(limit, last - first + 1))
-        entries = [decode(schema, item) for item in page.messages if item.sequence <= last]
-        reached = page.messages[-1].sequence if page.messages else first - 1
-        if reached < last and page.more:
-            return entries, reached + 1
-        if reached < last:
-            # Nothing more, says a replica. If the leader knows more, the replica lags.
-            upcoming = await self._streams.next_stored(schema, reached + 1)
-            if upcoming is not None and upcoming <= last:
-                if not entries:
-                    raise Unavailable("the replica lags behind")
-                return entries, reached + 1
-        return entries, last + 1
-
-    async def _page(self, schema: Schema, first: int, count: int) -> Page:
-        """A page that holds something if there is something: lagging replicas are asked again."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._options.pace.request_s
-        while True:
-            try:
-                page = await self._reader.page(schema.stream, first, count)
-            except Refused as error:
-                if error.code == STREAM_NOT_FOUND:
-                    return Page((), more=False)
-                raise
-            if page.messages or loop.time() > deadline:
-                return page
-            if await self._streams.next_stored(schema, first) is None:
-                return page
-            await asyncio.sleep(_LAG_WAIT_S)
-
-    async def _first_since(self, schema: Schema, ns: int) -> int:
-        held = await self._streams.holdings(schema)
-        if ns > held.last_ns:
-            return held.last + 1
-        moment = max(ns, 0)
-        found = await self._reader.first_since(schema.stream, min(moment, MAX_NS))
-        if found is None:
-            # The leader knows better than a replica that lags; its answer may be a hole.
-            begin = await self._reader.resolve(schema.stream, min(moment, MAX_NS))
-            found = await self._streams.next_stored(schema, begin)
-        return held.last + 1 if found is None else found
-
-    async def _last_below(self, schema: Schema, above: int, first: int) -> int:
-        """The highest stored sequence below one; looked for in ever larger steps downwards."""
-        step = 1
-        while above > first:
-            begin = position = max(first, above - step)
-            highest = 0
-            while position < above:
-                entries, position = await self._read(schema, position, above - 1, limit=step)
-                highest = entries[-1].sequence if entries else highest
-            if highest:
-                return highest
-            above, step = begin, min(step * 4, 256)
-        return first - 1
 
 
 _: type[Backend] = JetStreamBackend

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import SetupFailed
-from aviso_server.core.json import Json
+from aviso_server.core.json import Json, compact
 from aviso_server.core.schema import Schema, stream_conflict
 
 Config = Mapping[str, Json]
@@ -21,6 +22,12 @@ OURS = "aviso: "
 WIPED_THROUGH = "aviso-wiped-through"
 WIPED_LOST = "aviso-wiped-lost"
 """Metadata: everything up to the first was accounted for when the second had been lost."""
+
+DECLARED = "aviso-schema"
+"""Metadata: the schema of the event type as JSON, for readers that know NATS only (Spark)."""
+
+MAX_DECLARED_BYTES = 64 * 1024
+"""Half of what the server takes as metadata: the rest is for others."""
 
 DUPLICATE_WINDOW_NS = 120 * 1_000_000_000
 """How long idempotency keys are remembered (http.md 8)."""
@@ -71,6 +78,9 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
         config["num_replicas"] = defaults.replicas
     if policy.compression is not None:
         config["compression"] = "s2" if policy.compression else "none"
+    text = compact(declaration(schema))
+    if len(text) <= MAX_DECLARED_BYTES:
+        config["metadata"] = {DECLARED: text.decode()}
     return config
 
 
@@ -80,19 +90,32 @@ def subjects(schema: Schema) -> list[Json]:
     return [below] if schema.key_order is not None else [schema.base, below]
 
 
+def declared_text(config: Config) -> str | None:
+    """The schema that a stream carries, as JSON; None where it carries none."""
+    text = _object(config.get("metadata")).get(DECLARED)
+    return text if isinstance(text, str) else None
+
+
 def drift(existing: Config, wanted: Config) -> list[str]:
-    """The settings that really differ, by the contract's names and in its order."""
-    return [
+    """The settings that really differ, by the contract's names and in its order; ours last."""
+    fields = [
         name
         for name, key in COMPARED.items()
         if key in wanted and _normal(key, existing.get(key)) != _normal(key, wanted[key])
     ]
+    if declared_text(existing) != declared_text(wanted):
+        fields.append(DECLARED)
+    return fields
 
 
 def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
     """The existing configuration with the named settings brought in line."""
-    changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields}
+    changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields if name in COMPARED}
     config = {**existing, "description": wanted["description"], **changed}
+    if DECLARED in fields:
+        # Only our own key: what else is noted there, wipes for one, is not ours to forget.
+        others = {k: v for k, v in _object(existing.get("metadata")).items() if k != DECLARED}
+        config["metadata"] = {**others, **_object(wanted.get("metadata"))}
     window, age = config.get("duplicate_window"), config.get("max_age")
     if isinstance(window, int) and isinstance(age, int) and 0 < age < window:
         config["duplicate_window"] = age  # the server insists

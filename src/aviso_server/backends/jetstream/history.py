@@ -2,7 +2,7 @@
 
 Direct gets may be answered by a replica that lags behind the leader. A replica has a prefix of
 the log, so a short answer is the only sign of it: callers ask the leader before they believe that
-nothing follows.
+nothing follows. ``Reader.read`` does.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 
+from aviso_server.backends.jetstream.configuration import Holdings
 from aviso_server.backends.jetstream.connection import (
     BATCH_GET,
     Connection,
@@ -28,7 +29,15 @@ MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Bounds what one read can bring into memory; a single larger message still comes."""
 
-_SINGLE = frozenset({"200", "404"})
+MAX_NS = 2**63 - 1
+"""The last instant NATS can name."""
+
+STREAM_NOT_FOUND = 10059
+MESSAGE_NOT_FOUND = frozenset({10037, 10043, 10057})
+"""No message found; sequence not found; sequence beyond the end (operations.md 7)."""
+
+_LAG_WAIT_S = 0.05
+"""Wait before a replica that lags behind is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +52,55 @@ class Page:
 class Reader:
     """Reads any stream; keeps nothing between reads."""
 
-    def __init__(self, connection: Connection, *, batches: bool | None = None) -> None:
+    def __init__(
+        self, connection: Connection, *, batches: bool | None = None, patience_s: float = 5.0
+    ) -> None:
         self._connection = connection
+        self._patience_s = patience_s
+        """How long a replica that lags behind is asked again."""
         self._batches = connection.version >= BATCH_GET if batches is None else batches
+
+    async def read(
+        self, stream: str, first: int, last: int, *, limit: int
+    ) -> tuple[Sequence[Stored], int]:
+        """Up to ``limit`` messages of ``first..last`` and the sequence to go on with.
+
+        Every sequence below that one was looked at, by a replica that knew of all of them.
+        """
+        if first > last:
+            return (), last + 1
+        page = await self._patient_page(stream, first, min(limit, last - first + 1))
+        messages = page.messages
+        if messages and messages[-1].sequence > last:
+            messages = [item for item in messages if item.sequence <= last]
+        reached = page.messages[-1].sequence if page.messages else first - 1
+        if reached < last and page.more:
+            return messages, reached + 1
+        if reached < last:
+            # Nothing more, says a replica. If the leader knows more, the replica lags.
+            upcoming = await next_stored(self._connection, stream, reached + 1)
+            if upcoming is not None and upcoming <= last:
+                if not messages:
+                    raise Unavailable("the replica lags behind")
+                return messages, reached + 1
+        return messages, last + 1
+
+    async def since(self, stream: str, held: Holdings, ns: int) -> int:
+        """Lowest stored sequence at or after a time; ``last + 1`` if there is none."""
+        if ns > held.last_ns:
+            return held.last + 1
+        moment = min(max(ns, 0), MAX_NS)
+        found = await self.first_since(stream, moment)
+        if found is None:
+            # The leader knows better than a replica that lags; its answer may be a hole.
+            begin = await self.resolve(stream, moment)
+            found = await next_stored(self._connection, stream, begin)
+        return held.last + 1 if found is None else found
+
+    async def until(self, stream: str, held: Holdings, ns: int) -> int:
+        """Highest stored sequence at or before a time; ``first - 1`` if there is none."""
+        above = held.last + 1 if ns >= held.last_ns else await self.since(stream, held, ns + 1)
+        return await self._last_below(stream, above, held.first)
 
     async def page(self, stream: str, first: int, count: int) -> Page:
         """Up to ``count`` messages from a sequence on; holes are stepped over."""
@@ -79,6 +134,37 @@ class Reader:
         delivered = info.get("delivered")
         before = delivered.get("stream_seq") if isinstance(delivered, dict) else None
         return (before if isinstance(before, int) else 0) + 1
+
+    async def _patient_page(self, stream: str, first: int, count: int) -> Page:
+        """A page that holds something if there is something: lagging replicas are asked again."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        while True:
+            try:
+                page = await self.page(stream, first, count)
+            except Refused as error:
+                if error.code == STREAM_NOT_FOUND:
+                    return Page((), more=False)
+                raise
+            if page.messages or loop.time() > deadline:
+                return page
+            if await next_stored(self._connection, stream, first) is None:
+                return page
+            await asyncio.sleep(_LAG_WAIT_S)
+
+    async def _last_below(self, stream: str, above: int, first: int) -> int:
+        """The highest stored sequence below one; looked for in ever larger steps downwards."""
+        step = 1
+        while above > first:
+            begin = position = max(first, above - step)
+            highest = 0
+            while position < above:
+                found, position = await self.read(stream, position, above - 1, limit=step)
+                highest = found[-1].sequence if found else highest
+            if highest:
+                return highest
+            above, step = begin, min(step * 4, 256)
+        return first - 1
 
     async def _batch(self, stream: str, start: dict[str, Json], count: int) -> Page:
         asked = min(count, MAX_BATCH)
@@ -119,6 +205,21 @@ class Reader:
         if headers.get("Status") == "404":
             return None
         raise _failure(answer)
+
+
+async def next_stored(connection: Connection, stream: str, sequence: int) -> int | None:
+    """The lowest sequence stored at or above one, as the stream's leader knows it."""
+    try:
+        answer = await connection.call(
+            f"STREAM.MSG.GET.{stream}", {"seq": sequence, "next_by_subj": ">"}
+        )
+    except Refused as error:
+        if error.code in MESSAGE_NOT_FOUND:
+            return None
+        raise
+    message = answer.get("message")
+    found = message.get("seq") if isinstance(message, dict) else None
+    return found if isinstance(found, int) else None
 
 
 def stored(message: Msg) -> Stored:

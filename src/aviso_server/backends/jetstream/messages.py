@@ -162,9 +162,15 @@ def _geometry(
             text = headers.get(POINT_CLOUD)
             return None if text is None else _CLOUD.parse(parse(text.encode()))
         text = headers.get(GEOMETRY) or _polygon_token(schema, tokens)
-        return None if text is None else parse_polygon(POLYGON, text)
+        return None if text is None else _area(text)
     except (InvalidRequest, MalformedBody):
         return None
+
+
+@lru_cache(maxsize=256)
+def _area(text: str) -> Area:
+    """Producers announce the same area again and again, and reading one is slow."""
+    return parse_polygon(POLYGON, text)
 
 
 def _polygon_token(schema: Schema, tokens: tuple[str, ...]) -> str | None:

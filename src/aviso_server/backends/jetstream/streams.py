@@ -9,15 +9,17 @@ import structlog
 from aviso_server.backends.jetstream import configuration
 from aviso_server.backends.jetstream.configuration import Config, Holdings
 from aviso_server.backends.jetstream.connection import Connection, Refused
+from aviso_server.backends.jetstream.history import (
+    MESSAGE_NOT_FOUND,
+    STREAM_NOT_FOUND,
+    next_stored,
+)
 from aviso_server.backends.jetstream.messages import time_ns
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.json import Json
 from aviso_server.core.schema import Schema, stream_conflict
 
-STREAM_NOT_FOUND = 10059
 NAME_IN_USE = 10058
-MESSAGE_NOT_FOUND = frozenset({10037, 10043, 10057})
-"""No message found; sequence not found; sequence beyond the end (operations.md 7)."""
 
 
 class Streams:
@@ -56,7 +58,7 @@ class Streams:
             self.forget(schema)
             await self.ensure(schema)
             info = await self._info(schema)
-        return _holdings(info)
+        return holdings(info)
 
     async def configurations(self) -> AsyncIterator[Config]:
         """Every stream of the account."""
@@ -78,7 +80,7 @@ class Streams:
         """Remove everything stored so far; how many there were, 0 without a stream."""
         try:
             info = await self._info(schema)
-            held = _holdings(info)
+            held = holdings(info)
             await self._account(info, through=held.last, lost=held.bounds.lost)
             answer = await self._connection.call(
                 f"STREAM.PURGE.{schema.stream}",
@@ -96,9 +98,9 @@ class Streams:
         """Remove one message; False when it is not there."""
         try:
             info = await self._info(schema)
-            held = _holdings(info)
+            held = holdings(info)
             if sequence == held.first and configuration.trims(_config(info)):
-                following = await self.next_stored(schema, sequence + 1)
+                following = await next_stored(self._connection, schema.stream, sequence + 1)
                 through = (held.last if following is None else following - 1) or sequence
                 await self._account(info, through=through, lost=held.bounds.lost)
             await self._connection.call(
@@ -109,20 +111,6 @@ class Streams:
                 return False
             raise
         return True
-
-    async def next_stored(self, schema: Schema, sequence: int) -> int | None:
-        """The lowest sequence stored at or above one, as the stream's leader knows it."""
-        try:
-            answer = await self._connection.call(
-                f"STREAM.MSG.GET.{schema.stream}", {"seq": sequence, "next_by_subj": ">"}
-            )
-        except Refused as error:
-            if error.code in MESSAGE_NOT_FOUND:
-                return None
-            raise
-        message = answer.get("message")
-        found = message.get("seq") if isinstance(message, dict) else None
-        return found if isinstance(found, int) else None
 
     def _is_ensured(self, schema: Schema) -> bool:
         generation, owner = self._ensured.get(schema.stream, (-1, schema.event_type))
@@ -135,6 +123,11 @@ class Streams:
     async def _ensure(self, schema: Schema) -> None:
         wanted = configuration.desired(schema, self._defaults)
         journal = structlog.get_logger().bind(stream_name=schema.stream)
+        if configuration.declared_text(wanted) is None:
+            journal.warning(
+                "Schema is too large to travel with its stream; Spark readers must be given it",
+                event_name="backend.jetstream.stream.schema.too_large",
+            )
         try:
             existing = _config(await self._info(schema))
         except Refused as error:
@@ -216,12 +209,24 @@ class Streams:
         return await self._connection.call(f"STREAM.INFO.{schema.stream}")
 
 
+async def inspected(connection: Connection, stream: str) -> tuple[Config, Holdings] | None:
+    """A stream as it is, for those who only read: it is neither made nor changed. None without."""
+    try:
+        info = await connection.call(f"STREAM.INFO.{stream}")
+    except Refused as error:
+        if error.code == STREAM_NOT_FOUND:
+            return None
+        raise
+    return _config(info), holdings(info)
+
+
 def _config(info: dict[str, Json]) -> dict[str, Json]:
     config = info.get("config")
     return config if isinstance(config, dict) else {}
 
 
-def _holdings(info: dict[str, Json]) -> Holdings:
+def holdings(info: dict[str, Json]) -> Holdings:
+    """What a stream holds, from an answer of the server."""
     state = info.get("state")
     at = state.get("last_ts") if isinstance(state, dict) else None
     # Go's zero time, year 1, stands for a stream that never had anything.

@@ -25,9 +25,10 @@ import structlog
 from nats.aio.msg import Msg
 
 from aviso_server.backends.jetstream.connection import Connection, Inbox, Refused, Unavailable
+from aviso_server.backends.jetstream.history import STREAM_NOT_FOUND
 from aviso_server.backends.jetstream.messages import Stored, decode
 from aviso_server.backends.jetstream.options import Pace
-from aviso_server.backends.jetstream.streams import STREAM_NOT_FOUND, Streams
+from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.core.errors import HistoryLost, LiveFailed
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry

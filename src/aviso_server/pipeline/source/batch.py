@@ -1,0 +1,45 @@
+"""Reading a bounded part of the log as a DataFrame."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from aviso_server.pipeline.source import plan
+from aviso_server.pipeline.source.columns import Columns
+from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.options import Options
+from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.plan import Slice
+from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
+from aviso_server.pipeline.source.reading import ask, rows
+
+
+class BatchReader(Parcel, DataSourceReader):
+    """What the options ask for, as of the moment the query is planned."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._left = Narrowing()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take over what sequences and event types decide."""
+        self._left, rest = narrowed(filters)
+        return rest
+
+    def partitions(self) -> list[InputPartition]:
+        """The ranges, cut into slices."""
+
+        async def planned(log: Log) -> list[Slice]:
+            wanted = await plan.ranges(log, self._options, self._left)
+            return await plan.slices(log, self._options, wanted)
+
+        return list(ask(self._options, planned))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice; Spark makes up an empty partition where there is none."""
+        if isinstance(partition, Slice):
+            columns = Columns(self._schema, topics=self._options.access.transport == "nats")
+            yield from rows(self._options, partition.range, partition.declaration, columns)

@@ -1,0 +1,47 @@
+"""The errors of the source, all of them meant to be read by whoever runs the job.
+
+AvisoError
+└── SourceError
+    ├── BadOption       an option is wrong
+    ├── DataLost        notifications that were asked for are no longer kept
+    ├── StreamReplaced  the stream ends before the offset: it was made anew
+    └── Unreached       the server cannot be reached or refuses us
+"""
+
+from aviso_server.core.errors import AvisoError
+
+
+class SourceError(AvisoError):
+    """Reading cannot go on."""
+
+
+class BadOption(SourceError):
+    """An option of the source is wrong; the message names it."""
+
+
+class DataLost(SourceError):
+    """Notifications that were asked for are no longer kept."""
+
+    @classmethod
+    def of(cls, event_type: str, first: int, last: int) -> "DataLost":
+        """The error for a lost range."""
+        return cls(
+            f"notifications {first} to {last} of '{event_type}' are no longer kept: retention "
+            "removed them before they were read. Set failOnDataLoss to false to go on without them"
+        )
+
+
+class StreamReplaced(SourceError):
+    """The stream ends before the offset to go on with: it was deleted and made anew."""
+
+    @classmethod
+    def of(cls, event_type: str, offset: int, last: int) -> "StreamReplaced":
+        """The error for an offset beyond the end."""
+        return cls(
+            f"the stream of '{event_type}' ends at sequence {last} and the query is to go on at "
+            f"{offset}: the stream was made anew, and the query needs a new checkpoint"
+        )
+
+
+class Unreached(SourceError):
+    """The server cannot be reached, or does not answer as it should."""

@@ -1,0 +1,107 @@
+"""Where a read begins and ends: options and bounds of the streams turned into offsets and ranges.
+
+These are the questions the readers ask on the driver, each answered over an open log.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from aviso_server.core.declaration import declaration
+from aviso_server.core.json import Json
+from aviso_server.pipeline.source.failure import StreamReplaced
+from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, Options
+from aviso_server.pipeline.source.pushdown import Narrowing
+from aviso_server.pipeline.source.ranges import FIRST, Ends, Offset, Range, split
+from aviso_server.pipeline.source.wanted import filter_of
+
+
+@dataclass(frozen=True)
+class Slice(InputPartition):
+    """What one task reads; the schema travels with it, so that the task need not ask for it."""
+
+    event_type: str
+    first: int
+    last: int
+    declaration: Json = None
+
+    @property
+    def range(self) -> Range:
+        """The sequences."""
+        return Range(self.event_type, self.first, self.last)
+
+
+async def event_types(log: Log, options: Options) -> Sequence[str]:
+    """Those that were asked for."""
+    return await log.event_types() if options.event_types is None else options.event_types
+
+
+async def starts(log: Log, options: Options) -> Offset:
+    """The offset at which a new query begins."""
+    return {name: await _start(log, options, name) for name in await event_types(log, options)}
+
+
+async def ends(log: Log, options: Options) -> dict[str, Ends]:
+    """Where every stream is now."""
+    return {name: await log.ends(name) for name in await event_types(log, options)}
+
+
+def check_ahead(start: Mapping[str, int], found: Mapping[str, Ends]) -> None:
+    """Refuse streams that end before the offset: their sequences have begun again."""
+    for name, end in found.items():
+        if end.last + 1 < start.get(name, FIRST):
+            raise StreamReplaced.of(name, start[name], end.last)
+
+
+async def ranges(log: Log, options: Options, left: Narrowing) -> list[Range]:
+    """What a batch reads, after what the filters of the query leave of it."""
+    found = []
+    for name in await event_types(log, options):
+        if left.event_types is not None and name not in left.event_types:
+            continue
+        first, last = await _start(log, options, name), await _end(log, options, name)
+        if left.since_ns is not None and first <= last:
+            first = max(first, await log.since(name, left.since_ns))
+        if left.until_ns is not None and first <= last:
+            last = min(last, await log.until(name, left.until_ns))
+        first = max(first, left.first or first)
+        last = last if left.last is None else min(last, left.last)
+        found.append(Range(name, first, last))
+    return found
+
+
+async def slices(log: Log, options: Options, wanted: Sequence[Range]) -> list[Slice]:
+    """The ranges cut for the tasks; a filter that cannot be used is noticed here."""
+    schemas = {item.event_type: await log.schema(item.event_type) for item in wanted}
+    for schema in schemas.values():
+        filter_of(schema, options.identifier)
+    declared = {name: declaration(schema) for name, schema in schemas.items()}
+    return [
+        Slice(item.event_type, item.first, item.last, declared[item.event_type])
+        for item in split(wanted, options.min_partitions)
+    ]
+
+
+async def _start(log: Log, options: Options, event_type: str) -> int:
+    match options.starting.of(event_type):
+        case At(sequence):
+            return max(sequence, FIRST)
+        case Moment(ns):
+            return await log.since(event_type, ns)
+        case Earliest():
+            return (await log.ends(event_type)).first
+        case Latest():
+            return (await log.ends(event_type)).last + 1
+
+
+async def _end(log: Log, options: Options, event_type: str) -> int:
+    last = (await log.ends(event_type)).last
+    match options.ending.of(event_type):
+        case At(sequence):
+            return min(sequence, last)
+        case Moment(ns):
+            return min(await log.until(event_type, ns), last)
+        case _:
+            return last

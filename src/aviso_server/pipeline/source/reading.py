@@ -1,0 +1,154 @@
+"""From a question or a slice to answers and rows, in plain Python: no Spark is needed here.
+
+Spark calls readers from ordinary code, so each call runs an event loop of its own with a
+connection of its own. Rows are handed over in batches while the next ones are still unread.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+import structlog
+import uvloop
+
+from aviso_server.core.declaration import declared
+from aviso_server.core.json import Json
+from aviso_server.core.notification import Entry
+from aviso_server.pipeline.source.columns import Columns
+from aviso_server.pipeline.source.failure import DataLost
+from aviso_server.pipeline.source.http import open_http
+from aviso_server.pipeline.source.log import Log, Part
+from aviso_server.pipeline.source.nats import open_nats
+from aviso_server.pipeline.source.options import Options
+from aviso_server.pipeline.source.ranges import Range
+
+BATCH_ROWS = 5_000
+"""Rows of a batch: enough to make its cost per row small, and a few megabytes."""
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""A batch of large notifications is handed over before it has that many rows."""
+
+LOST = "lost:"
+"""How the ``problem`` of a mark begins that tells what is gone; first and last sequence follow."""
+
+_Answer = TypeVar("_Answer")
+
+
+@asynccontextmanager
+async def opened(options: Options) -> AsyncIterator[Log]:
+    """The log behind the transport that was asked for."""
+    _hush()
+    if options.access.transport == "http":
+        async with open_http(options) as log:
+            yield log
+    else:
+        async with open_nats(options) as log:
+            yield log
+
+
+def ask(options: Options, question: Callable[[Log], Awaitable[_Answer]]) -> _Answer:
+    """The answer to one question, over a connection of its own."""
+
+    async def answer() -> _Answer:
+        async with opened(options) as log:
+            return await question(log)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(answer())
+
+
+def rows(
+    options: Options, piece: Range, declaration: Json, columns: Columns
+) -> Iterator[pa.RecordBatch]:
+    """The notifications of a slice as batches; DataLost where that is not to be passed over."""
+    known = {} if declaration is None else {piece.event_type: declared(declaration)}
+    parts = _parts(replace(options, schemas=known or options.schemas), piece)
+    with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            yield from _batches(options, piece, columns, _stepwise(runner, parts))
+        finally:
+            runner.run(parts.aclose())
+
+
+def _batches(
+    options: Options, piece: Range, columns: Columns, parts: Iterator[Part]
+) -> Iterator[pa.RecordBatch]:
+    event_type = piece.event_type
+    entries: list[Entry] = []
+    raw: dict[int, bytes] = {}
+    lost: list[tuple[int, int]] = []
+    size = 0
+    for part in parts:
+        if part.lost and options.fail_on_data_loss:
+            raise DataLost.of(event_type, *part.lost[0])
+        lost.extend(part.lost)
+        entries.extend(part.entries)
+        raw.update(part.raw)
+        size += part.size
+        if len(entries) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield from columns.rows(event_type, entries, raw)
+            entries, raw, size = [], {}, 0
+    yield from columns.rows(event_type, entries, raw)
+    if options.with_marks:
+        for first, last in joined(lost):
+            yield columns.mark(event_type, last, f"{LOST}{first}-{last}")
+        yield columns.mark(event_type, piece.last)
+
+
+def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ascending ranges with neighbours put together."""
+    together: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if together and together[-1][1] + 1 >= first:
+            together[-1] = (together[-1][0], last)
+        else:
+            together.append((first, last))
+    return together
+
+
+async def _parts(options: Options, piece: Range) -> AsyncGenerator[Part, None]:
+    async with opened(options) as log, aclosing(log.read(piece)) as parts:
+        async for part in parts:
+            yield part
+
+
+def _stepwise(runner: asyncio.Runner, parts: AsyncGenerator[Part, None]) -> Iterator[Part]:
+    """The parts one by one; the loop rests while Spark takes the rows."""
+
+    read: list[Part] = []
+
+    async def step() -> None:
+        # Not returned: the runner makes a text of every result, which takes as long as reading.
+        read.extend([part] if (part := await anext(parts, None)) is not None else ())
+
+    while True:
+        runner.run(step())
+        if not read:
+            return
+        yield read.pop()
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage less often: thousands of live records are not it (measured: a fifth)."""
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _hush() -> None:
+    """Keep Spark's Python workers quiet: nobody configured a log there, and stdout is Spark's."""
+    if not structlog.is_configured():
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        )

@@ -1,0 +1,107 @@
+"""Offsets, shares and slices: everything once, nothing twice, nobody forgotten."""
+
+from itertools import groupby, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aviso_server.pipeline.source.ranges import (
+    MAX_SLICES,
+    SLICE,
+    Ends,
+    Offset,
+    Range,
+    advanced,
+    between,
+    shared,
+    split,
+)
+
+_names = st.sampled_from(["a", "b", "c", "d"])
+_ranges = st.dictionaries(
+    _names, st.tuples(st.integers(1, 10**6), st.integers(0, 3 * SLICE)), max_size=4
+).map(lambda drawn: [Range(name, first, first + n - 1) for name, (first, n) in drawn.items()])
+_ends = st.dictionaries(
+    _names,
+    st.tuples(st.integers(1, 50), st.integers(0, 100)).map(lambda p: Ends(p[0], p[0] + p[1] - 1)),
+)
+
+
+@given(_ranges, st.integers(1, 40))
+def test_slices_cover_ranges_exactly(ranges: list[Range], minimum: int) -> None:
+    """Contiguous, in order, none empty, and at least as many as asked for where possible."""
+    slices = split(ranges, minimum)
+    assert all(slices)
+    covered = {}
+    for name, group in groupby(slices, key=lambda item: item.event_type):
+        pieces = list(group)
+        assert name not in covered
+        assert all(a.last + 1 == b.first for a, b in pairwise(pieces))
+        covered[name] = (pieces[0].first, pieces[-1].last)
+    assert covered == {item.event_type: (item.first, item.last) for item in ranges if item}
+    assert len(slices) >= min(minimum, sum(map(len, ranges)))
+
+
+@given(_ranges)
+def test_slices_are_about_as_long_as_each_other(ranges: list[Range]) -> None:
+    """No task works much longer than the slices are meant to be."""
+    assert all(len(item) <= SLICE for item in split(ranges))
+
+
+def test_very_long_ranges_make_longer_slices() -> None:
+    """A table of a billion does not become forty thousand tasks, unless that is asked for."""
+    everything = [Range("a", 1, 10**9)]
+    assert len(split(everything)) == MAX_SLICES
+    assert len(split(everything, 5000)) == 5000
+
+
+@given(st.dictionaries(_names, st.integers(0, 50)), st.integers(1, 100))
+def test_limits_are_shared_fairly(waiting: dict[str, int], limit: int) -> None:
+    """Never more than the limit, none of it wasted, and who gets less had less."""
+    granted = shared(waiting, limit)
+    assert sum(granted.values()) == min(limit, sum(waiting.values()))
+    assert all(0 <= granted[name] <= waiting[name] for name in waiting)
+    short = [granted[name] for name in waiting if granted[name] < waiting[name]]
+    assert not short or max(granted.values()) - min(short) <= 1
+
+
+@given(_ends, st.dictionaries(_names, st.integers(1, 60)), st.integers(1, 30))
+def test_offsets_reach_the_end(ends: dict[str, Ends], start: Offset, limit: int) -> None:
+    """Step by step everything stored is read once, within the limit, and then nothing moves."""
+    position, read = start, []
+    for _ in range(500):
+        end = advanced(position, ends, limit)
+        if end == position:
+            break
+        step = between(position, end)
+        stored = [
+            n for r in step for n in range(max(r.first, ends[r.event_type].first), r.last + 1)
+        ]
+        assert len(stored) <= limit
+        assert end.keys() >= position.keys()
+        read += [(r.event_type, n) for r in step for n in range(r.first, r.last + 1)]
+        position = end
+    assert advanced(position, ends, None) == position
+    wanted = {
+        (name, n) for name, end in ends.items() for n in range(start.get(name, 1), end.last + 1)
+    }
+    assert len(read) == len(set(read))
+    assert wanted <= set(read)
+
+
+@given(_ends, st.dictionaries(_names, st.integers(1, 60)))
+def test_offsets_never_go_back(ends: dict[str, Ends], start: Offset) -> None:
+    """Not even when a stream is not listed for a moment, or ends before the offset."""
+    end = advanced(start, ends, None)
+    assert all(end[name] >= start[name] for name in start)
+
+
+def test_what_retention_removed_is_passed_in_one_step() -> None:
+    """A limit counts what can still be read, or a trimmed log would be crawled through."""
+    assert advanced({"a": 1}, {"a": Ends(1_000_001, 1_000_100)}, 10) == {"a": 1_000_011}
+    assert advanced({"a": 1}, {"a": Ends(1_000_001, 1_000_000)}, 10) == {"a": 1_000_001}
+
+
+def test_new_event_types_begin_at_one() -> None:
+    """An offset that does not name one has read nothing of it."""
+    assert between({"a": 5}, {"a": 5, "b": 3}) == [Range("b", 1, 2)]
