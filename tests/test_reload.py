@@ -64,6 +64,7 @@ def test_what_is_taken_over(path: str, value: Json) -> None:
         ("application.tls", {"certificate": "a", "key": "b"}),
         ("notification_backend.kind", "jetstream"),
         ("notification_backend.in_memory.max_messages", 5),
+        ("lake.archive_interval_seconds", 5),
         ("watch_endpoint.replay_batch_size", 5),
         ("logging.format", "console"),
         ("metrics.host", "0.0.0.0"),

@@ -5,6 +5,7 @@ import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from yarl import URL
@@ -39,6 +40,7 @@ from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
 from aviso_server.http.tls import TlsFiles, tls_context
 from aviso_server.relay.admin import Administration
+from aviso_server.relay.archive import Archive
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
@@ -49,6 +51,10 @@ from aviso_server.telemetry import log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export, ExportMissing, ExportOptions, open_export
 from aviso_server.telemetry.metrics import SILENT, Metrics
+
+if TYPE_CHECKING:
+    from aviso_server.lake.lake import Lake
+    from aviso_server.lake.layout import Place
 
 STORE_BATCH = 250
 """Entries read from JetStream at a time: measured fastest (docs/decisions/0003)."""
@@ -141,8 +147,34 @@ def build_metrics(settings: Settings, cells: Cells | None = None) -> Metrics:
     )
 
 
-def build_sources(settings: Settings, backend: Backend, *, metrics: Metrics = SILENT) -> Sources:
-    """What feeds read from: the hub, and history with the newest part in memory."""
+def open_lake(settings: Settings) -> "Lake | None":
+    """The lake, if there is one; it is looked at when it is first read."""
+    chosen = settings.lake
+    if chosen.path is None:
+        return None
+    # Arrow and Delta take their time to load, and a server without a lake has no use for them.
+    from aviso_server.lake.lake import Lake  # noqa: PLC0415
+
+    return Lake(lake_place(settings), cache_bytes=chosen.cache_bytes)
+
+
+def lake_place(settings: Settings) -> "Place":
+    """Where the lake is; settings were checked to have a path."""
+    from aviso_server.lake.layout import Place  # noqa: PLC0415 - as above
+
+    chosen = settings.lake
+    options = {name: value.get_secret_value() for name, value in chosen.storage_options.items()}
+    return Place(chosen.path or "", options)
+
+
+def build_sources(
+    settings: Settings,
+    backend: Backend,
+    *,
+    metrics: Metrics = SILENT,
+    archive: Archive | None = None,
+) -> Sources:
+    """What feeds read from: the hub, and history with its newest part in memory."""
     renderer = Renderer(
         settings.application.base_url,
         polygon_text=settings.application.polygon_output == "string",
@@ -154,18 +186,22 @@ def build_sources(settings: Settings, backend: Backend, *, metrics: Metrics = SI
             always=frozenset(settings.catalogue.schemas),
         )
     hub = Hub(backend, renderer, _recovery(settings), keep=keep)
-    history = Tiers(backend, hub.recent, metrics=metrics) if keep else backend
+    # A backend in memory has no tiers to tell apart.
+    counted = metrics if keep else SILENT
+    history = Tiers(backend, hub.recent, archive=archive, metrics=counted)
     return Sources(hub, history, renderer, _rules(settings), Stop(), time.time_ns, metrics)
 
 
-def build_services(settings: Settings, backend: Backend, sources: Sources) -> Services:
+def build_services(
+    settings: Settings, backend: Backend, sources: Sources, *, archive: Archive | None = None
+) -> Services:
     """What the HTTP edge works with."""
     folder = Path(settings.application.static_files_path)
     return Services(
         catalogue=settings.catalogue,
         backend=backend,
         sources=sources,
-        administration=Administration(backend, settings.catalogue, sources.metrics),
+        administration=Administration(backend, settings.catalogue, sources.metrics, archive),
         gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,
         now_ns=time.time_ns,
         journal=structlog.get_logger().bind(),

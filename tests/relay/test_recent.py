@@ -74,7 +74,7 @@ def test_a_hole_that_fell_off_hides_no_deletion() -> None:
     recent = Recent(Bounds(1, 2, deleted=1), 10_000)
     recent.add([record(3), record(4)])
     recent.agree(Bounds(3, 5, deleted=1))  # 1 and 2 are gone as a whole, and now 4 as well
-    assert recent.first == 5
+    assert recent.first == 6  # 5 is still to come and may be the one
 
 
 def test_retention_and_wipes_move_the_bottom() -> None:
@@ -107,3 +107,13 @@ async def test_recent_history_does_not_touch_the_store() -> None:
         deep = await world.watch(from_id="1")
         await deep.until_sequence(14)
         assert deep.sequences == list(range(1, 15))
+
+
+def test_what_was_deleted_before_the_tail_brought_it_is_not_held() -> None:
+    """The tail may be behind the store; the holes it has already cannot be told from new ones."""
+    recent = Recent(Bounds(1, 10), 1_000_000)
+    recent.add([record(11)])
+    recent.agree(Bounds(1, 13, deleted=1))
+    recent.add([record(12), record(13), record(14)])
+    assert (recent.first, recent.last) == (14, 14)
+    assert read(recent, 14, 14) == [14]

@@ -29,10 +29,11 @@ def test_no_secret_reaches_the_dump(secret: str) -> None:
         },
         ecpds={"username": "u", "password": secret, "servers": [], "match_key": "k"},
         logging={"otlp": {"endpoint": f"http://u:{secret}@otlp"}},
+        lake={"storage_options": {"access": secret}},
     )
     loaded = settings(raw)
     assert "hunter2" not in str(redacted(loaded))
-    for section in (loaded.auth, loaded.ecpds):
+    for section in (loaded.auth, loaded.ecpds, loaded.lake):
         assert "hunter2" not in repr(section).replace(f"u:{secret}@auth", "")
     jetstream = repr(loaded.notification_backend.jetstream)
     assert "hunter2" not in jetstream.replace(loaded.notification_backend.jetstream.nats_url, "")
@@ -44,6 +45,7 @@ def test_the_dump_shows_every_section_with_its_defaults() -> None:
     assert list(shown) == [
         "application",
         "notification_backend",
+        "lake",
         "watch_endpoint",
         "limits",
         "auth",

@@ -18,6 +18,7 @@ from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
 from aviso_server.relay.feed import Sources
+from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
@@ -56,7 +57,8 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
     renderer = parts.renderer or Renderer(settings.application.base_url)
     stop = Stop()
     async with Hub(backend, renderer, Recovery(attempts=1, delay_s=0)) as hub:
-        sources = Sources(hub, backend, renderer, parts.rules, stop, parts.now_ns)
+        history = Tiers(backend, hub.recent)
+        sources = Sources(hub, history, renderer, parts.rules, stop, parts.now_ns)
         services = replace(build_services(settings, backend, sources), now_ns=parts.now_ns)
         app = build_app(services)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)

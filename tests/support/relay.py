@@ -16,6 +16,7 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
+from aviso_server.relay.archive import Archive
 from aviso_server.relay.feed import Feed, Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
@@ -157,6 +158,7 @@ async def relay(
     recovery: Recovery | None = None,
     keep: Keep | None = None,
     renderer: Renderer | None = None,
+    archive: Archive | None = None,
     **rules: float,
 ) -> AsyncIterator[Relay]:
     """A relay over a memory backend, or the one given."""
@@ -166,7 +168,7 @@ async def relay(
         hub = await stack.enter_async_context(
             Hub(kept, renderer, recovery or Recovery(), keep=keep)
         )
-        history = Tiers(kept, hub.recent) if keep else kept
+        history = Tiers(kept, hub.recent, archive=archive)
         stream_rules = StreamRules(**rules)  # type: ignore[arg-type]
         sources = Sources(hub, history, renderer, stream_rules, Stop(), lambda: NOW_NS)
         yield Relay(sources, kept, stack)

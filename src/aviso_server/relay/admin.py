@@ -1,13 +1,24 @@
-"""What an administrator does to stored notifications (http.md 13, operations.md 7)."""
+"""What an administrator does to stored notifications (http.md 13, operations.md 7).
+
+With an archive, what is removed is hidden there first and then taken from the log. The order
+matters: the archive job may have read a notification that it has not committed yet, so everything
+is hidden whether it is archived or not; and a removal that failed half-way is completed by the
+next one, which still finds it in the log.
+"""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import timed, unmetered
 from aviso_server.core.errors import InvalidRequest, NotFound
 from aviso_server.core.schema import Catalogue
+from aviso_server.relay.archive import Archive
 from aviso_server.telemetry.metrics import SILENT, Metrics
+
+DELETED, WIPED = "deleted", "wiped"
+"""Why something is hidden in the archive (lake/layout.py)."""
 
 _SEQUENCE = re.compile(r"\+?0*([0-9]{1,20})")
 
@@ -19,25 +30,26 @@ class Administration:
     backend: Backend
     catalogue: Catalogue
     metrics: Metrics = SILENT
+    archive: Archive | None = None
 
     async def wipe(self, name: str) -> tuple[str, int]:
-        """Remove every notification of one event type; which one it was, and how many."""
+        """Remove every notification of one event type; which one, and how many the log had."""
         event_type = await self._resolve(name)
         if event_type is None:
             raise NotFound(f"Stream not found: {name}{self._known()}")
-        return event_type, await self.backend.wipe(event_type)
+        return event_type, await self._wipe(self.backend, event_type)
 
     async def wipe_all(self) -> dict[str, int]:
         """Remove everything from our own streams; tries all of them before it fails (D24)."""
         return await timed(self.metrics, "wipe_all", self._wipe_all(unmetered(self.backend)))
 
     async def _wipe_all(self, backend: Backend) -> dict[str, int]:
-        event_types = {*self.catalogue.names, *await backend.event_types()}
+        event_types = {*self.catalogue.names, *await self._stored(backend)}
         wiped: dict[str, int] = {}
         failures: list[str] = []
         for event_type in sorted(event_types):
             try:
-                wiped[event_type] = await backend.wipe(event_type)
+                wiped[event_type] = await self._wipe(backend, event_type)
             except Exception as error:  # noqa: BLE001 - one broken stream must not spare the others
                 failures.append(f"{event_type}: {error}")
         if failures:
@@ -48,12 +60,52 @@ class Administration:
         """Remove one notification by its id; its event type and sequence."""
         name, sequence = parse_id(notification_id)
         event_type = await self._resolve(name)
-        if event_type is None or not await self.backend.delete(event_type, sequence):
+        if event_type is None or not await self._delete(event_type, sequence):
             raise NotFound("Notification not found")
         return event_type, sequence
 
+    async def _wipe(self, backend: Backend, event_type: str) -> int:
+        if self.archive is None:
+            return await backend.wipe(event_type)
+        before = await backend.bounds(event_type)
+        last = max(before.last, (await self.archive.extent(event_type, fresh=True)).through)
+        if last:
+            await self.archive.hide(event_type, 1, last, kind=WIPED)
+        removed = await backend.wipe(event_type)
+        # What came in between was removed as well. Retention may have made them fewer: then the
+        # first of them are hidden, never one that is still there.
+        late = removed - (before.last - before.first + 1 - before.deleted)
+        if late > 0:
+            await self.archive.hide(event_type, 1, before.last + late, kind=WIPED)
+        return removed
+
+    async def _delete(self, event_type: str, sequence: int) -> bool:
+        if self.archive is None:
+            return await self.backend.delete(event_type, sequence)
+        if sequence > (await self.backend.bounds(event_type)).last:
+            return False
+        archived = await self._archived(self.archive, event_type, sequence)
+        logged = await unmetered(self.backend).read(event_type, sequence, sequence, limit=1)
+        if not archived and not logged.entries:
+            return False
+        await self.archive.hide(event_type, sequence, sequence, kind=DELETED)
+        return await self.backend.delete(event_type, sequence) or archived
+
+    async def _archived(self, archive: Archive, event_type: str, sequence: int) -> bool:
+        """Whether the archive shows it, as of now."""
+        extent = await archive.extent(event_type, fresh=True)
+        if sequence > extent.through:
+            return False
+        return bool((await archive.read(event_type, sequence, sequence, limit=1)).entries)
+
     async def _resolve(self, name: str) -> str | None:
-        return self.catalogue.resolve(name, await self.backend.event_types())
+        return self.catalogue.resolve(name, await self._stored(self.backend))
+
+    async def _stored(self, backend: Backend) -> Sequence[str]:
+        """Event types that the log or the archive has."""
+        logged = await backend.event_types()
+        archived = await self.archive.event_types() if self.archive is not None else ()
+        return [*logged, *archived]
 
     def _known(self) -> str:
         names = ", ".join(self.catalogue.names)

@@ -10,6 +10,8 @@ Rules
   there (D8). No control frame marks the switch and the cap does not apply.
 - Retention may overtake a reader. Before the first batch nothing was promised, so history just
   begins later, with the gap signal where one is due (D9). Afterwards it is a failure.
+- What is missing between the archive and the log, or inside the archive, is signalled where it is
+  missing, and history goes on. A slow reader on its way back to live is owed it: a failure (D8).
 - A failure gives one ``error`` and the closing frame, never a false ``replay_completed`` (D6, D7).
 - Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
 
@@ -30,7 +32,7 @@ from typing import Any, Self, TypeVar
 
 import structlog
 
-from aviso_server.backends.backend import Bounds
+from aviso_server.backends.backend import Batch
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.cursor import FromSequence, FromTime, ToSequence, ToTime
 from aviso_server.core.errors import (
@@ -261,17 +263,21 @@ class Feed:
                     position,
                     last,
                     limit=limit,
+                    wanted=self._query.filter,
+                    fresh=not promised,
                 )
             )
             if not promised:
-                await self._looked(batch.bounds)
+                await self._looked(batch, position)
                 promised = True
-            elif batch.bounds.lost >= position:
+            elif batch.bounds.lost >= position or (batch.missing and name is LIVE):
                 raise HistoryLost(
                     "History is no longer kept",
                     details=f"sequence {position} is gone; "
-                    f"the first one available is {batch.bounds.first}",
+                    f"the first one available is {max(batch.bounds.first, batch.following)}",
                 )
+            elif batch.missing:
+                await self._gap(position, batch.following)
             for frames in self._pieces(self._query.filter.select(batch.entries), name, quota):
                 await self._beat()
                 await self._send(frames)
@@ -284,22 +290,28 @@ class Feed:
                 await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))
         return False
 
-    async def _looked(self, bounds: Bounds | None) -> None:
+    async def _looked(self, batch: Batch | None, position: int = 0) -> None:
         """After the first look at history: the gap signal (D9), then a watch's first heartbeat."""
-        asked = self._query.window.start
-        gap = bounds and isinstance(asked, FromSequence) and 0 < asked.sequence < bounds.first
-        if bounds and gap:
-            self._journal.warning(
-                "History gap",
-                event_name="stream.replay.history_gap",
-                requested_sequence=self._first,
-                first_available_sequence=bounds.first,
-            )
-            self._meter.gaps.add()
-            await self._put(HistoryGap(self._first, bounds.first))
+        if batch is not None:
+            asked, begins = self._query.window.start, batch.bounds.first
+            if isinstance(asked, FromSequence) and 0 < asked.sequence < begins:
+                await self._gap(asked.sequence, begins)
+            elif batch.missing and position >= begins:
+                await self._gap(position, batch.following)
         if self._query.operation is Operation.WATCH:
             self._pulse.beat_now()
             await self._beat()
+
+    async def _gap(self, wanted: int, available: int) -> None:
+        """Tell that history is missing here, and where it goes on."""
+        self._journal.warning(
+            "History gap",
+            event_name="stream.replay.history_gap",
+            requested_sequence=wanted,
+            first_available_sequence=available,
+        )
+        self._meter.gaps.add()
+        await self._put(HistoryGap(wanted, available))
 
     def _pieces(self, entries: Iterable[Entry], name: bytes, quota: "_Quota") -> Iterator[bytes]:
         """The frames of a batch, up to the quota, joined into writes of a bounded size."""

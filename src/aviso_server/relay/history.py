@@ -1,26 +1,54 @@
 """The past of a stream as one thing to read, whichever tiers it is made of (design.md 2).
 
-A backend is itself a ``History``. ``Tiers`` puts the newest part, which the hub keeps in memory,
-in front of it: reconnects and short replays then never touch the store. The lake joins behind.
+Rules
+- Memory first, then the log, the archive only below the log. All three are joined by sequence.
+- What is gone from the log was removed by somebody or is looked for in the archive. It counts as
+  lost only after a look at the archive that is younger than the look at the log: the archive job
+  may have taken it in between.
+- A reader sees every deletion made before it began, also by other processes. It is ``fresh`` with
+  its first read; and whoever finds that the log begins later than before looks afresh too.
+
+Theory of operation
+The beginning of the log only moves up. The last one seen (``_Floor``) spares asking the log for
+what it does not have; that it moved on meanwhile shows in the bounds that come with every read.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-from aviso_server.backends.backend import Batch, Bounds
+from aviso_server.backends.backend import Backend, Batch, Bounds
+from aviso_server.core.filter import Filter
+from aviso_server.relay.archive import Archive, Joined, Skip
 from aviso_server.relay.recent import Recent
 from aviso_server.telemetry.metrics import SILENT, Metrics
+
+FLOORS = 1024
+"""Event types whose beginning is remembered: clients make names up, so there is a bound."""
 
 
 class History(Protocol):
     """Reading the past by sequence or by time; the duties are those stated at ``Backend``."""
 
     async def bounds(self, event_type: str) -> Bounds:
-        """The bounds now."""
+        """The bounds of the log; where history begins below it is told by a read."""
         ...
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
-        """Up to ``limit`` entries of ``first..last``."""
+    async def read(
+        self,
+        event_type: str,
+        first: int,
+        last: int,
+        *,
+        limit: int,
+        wanted: Filter | None = None,
+        fresh: bool = False,
+    ) -> Batch:
+        """Up to ``limit`` entries of ``first..last``; others than ``wanted`` may be left out.
+
+        ``fresh`` with the first read of a reader.
+        """
         ...
 
     async def first_since(self, event_type: str, ns: int) -> int:
@@ -32,45 +60,122 @@ class History(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Floor:
+    """Where the log of an event type begins, as last seen."""
+
+    bounds: Bounds
+    looked_below: int = 0
+    """The archive was looked at when the log was already known to begin here."""
+
+
 class Tiers:
-    """The newest entries from memory, the others from the store, joined by sequence."""
+    """The newest entries from memory, the others from the log, the oldest from the archive."""
 
     def __init__(
         self,
-        store: History,
+        store: Backend,
         recent: Callable[[str], Recent | None],
         *,
+        archive: Archive | None = None,
         metrics: Metrics = SILENT,
     ) -> None:
         self._store = store
         self._recent = recent
+        self._archive = archive
         self._metrics = metrics
+        self._floors: OrderedDict[str, _Floor] = OrderedDict()
 
     async def bounds(self, event_type: str) -> Bounds:
-        """The bounds now; what is held in memory is checked against them."""
+        """The bounds of the log now; what is held in memory is checked against them."""
         bounds = await self._store.bounds(event_type)
         if (recent := self._recent(event_type)) is not None:
             recent.agree(bounds)
+        self._note(event_type, bounds)
         return bounds
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
-        """From memory when it reaches back far enough, else from the store up to there."""
+    async def read(
+        self,
+        event_type: str,
+        first: int,
+        last: int,
+        *,
+        limit: int,
+        wanted: Filter | None = None,
+        fresh: bool = False,
+    ) -> Batch:
+        """From memory when it reaches back far enough, else from the log, else from the archive."""
         recent = self._recent(event_type)
         if recent is not None and recent.first <= first <= recent.last:
             self._metrics.history_read("memory")
             return recent.read(first, min(last, recent.last), limit=limit)
         if recent is not None and first < recent.first:
             last = min(last, recent.first - 1)
-        self._metrics.history_read("store")
-        return await self._store.read(event_type, first, last, limit=limit)
+        archive, floor = self._archive, self._floors.get(event_type)
+        if archive is None or floor is None or first >= floor.bounds.first:
+            self._metrics.history_read("store")
+            batch = await self._store.read(event_type, first, last, limit=limit)
+            if archive is None or first >= batch.bounds.first:
+                return batch
+            # The log begins later. What it gave is asked for again when its turn comes.
+            floor = self._note(event_type, batch.bounds)
+        joined, skip = await self._below(archive, event_type, first, floor, fresh=fresh)
+        if skip is not None:
+            return Batch((), skip.following, joined.seen, missing=skip.lost)
+        self._metrics.history_read("lake")
+        last = min(last, joined.reach(first))
+        piece = await archive.read(event_type, first, last, limit=limit, wanted=wanted)
+        return Batch(piece.entries, piece.following, joined.seen)
 
     async def first_since(self, event_type: str, ns: int) -> int:
-        """Lowest stored sequence at or after a storage time."""
-        return await self._store.first_since(event_type, ns)
+        """Lowest stored sequence at or after a storage time, in any tier."""
+        found = await self._store.first_since(event_type, ns)
+        if (archive := self._archive) is None:
+            return found
+        bounds = await self.bounds(event_type)
+        if found > bounds.first:
+            return found  # the log begins before that time, and all below is older still
+        await archive.extent(event_type, fresh=True)
+        archived = await archive.first_since(event_type, ns)
+        return found if archived is None else min(found, archived)
 
     async def last_until(self, event_type: str, ns: int) -> int:
-        """Highest stored sequence at or before a storage time."""
-        return await self._store.last_until(event_type, ns)
+        """Highest stored sequence at or before a storage time, in any tier."""
+        found = await self._store.last_until(event_type, ns)
+        if (archive := self._archive) is None:
+            return found
+        bounds = await self.bounds(event_type)
+        if found >= bounds.first:
+            return found
+        extent = await archive.extent(event_type, fresh=True)
+        archived = await archive.last_until(event_type, ns)
+        return Joined(bounds, extent).first - 1 if archived is None else archived
+
+    async def _below(
+        self, archive: Archive, event_type: str, first: int, floor: _Floor, *, fresh: bool
+    ) -> tuple[Joined, Skip | None]:
+        """What log and archive have together, for a sequence that the log does not have."""
+        bounds = floor.bounds  # as they are before the archive is looked at
+        fresh = fresh or first >= floor.looked_below
+        joined = Joined(bounds, await archive.extent(event_type, fresh=fresh))
+        skip = joined.skip(first)
+        if not fresh and skip is not None and skip.following > joined.extent.through:
+            # Beyond what the archive had: it may have grown before the log was trimmed.
+            fresh = True
+            joined = Joined(bounds, await archive.extent(event_type, fresh=True))
+            skip = joined.skip(first)
+        if fresh:
+            floor.looked_below = max(floor.looked_below, bounds.first)
+        return joined, skip
+
+    def _note(self, event_type: str, bounds: Bounds) -> _Floor:
+        """Remember where the log begins."""
+        floor = self._floors.setdefault(event_type, _Floor(bounds))
+        floor.bounds = bounds
+        self._floors.move_to_end(event_type)
+        if len(self._floors) > FLOORS:
+            self._floors.popitem(last=False)
+        return floor
 
 
 _: type[History] = Tiers

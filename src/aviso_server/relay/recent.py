@@ -50,9 +50,10 @@ class Recent:
     def add(self, entries: Sequence[Entry]) -> None:
         """Take what the live tail delivered next."""
         for entry in entries:
-            self._sequences.append(entry.sequence)
-            self._entries.append(entry)
-            self._bytes += _cost(entry)
+            if entry.sequence >= self._first:
+                self._sequences.append(entry.sequence)
+                self._entries.append(entry)
+                self._bytes += _cost(entry)
         if entries:
             self._last = entries[-1].sequence
         while self._bytes > self._max_bytes:
@@ -65,19 +66,20 @@ class Recent:
         # As many holes as before prove nothing once the beginning has moved: one of them may have
         # fallen off below while another was made.
         if bounds.deleted != self.bounds.deleted or (moved and bounds.deleted):
-            self._forget()
+            self._forget(bounds.last)
         self.bounds = bounds
         while self._head < len(self._sequences) and self._sequences[self._head] < bounds.first:
             self._drop()
         self._first = max(self._first, min(bounds.first, self._last + 1))
         self._trim()
 
-    def _forget(self) -> None:
-        """Begin anew at the top."""
+    def _forget(self, stored: int) -> None:
+        """Begin anew at the top, above what is stored: the tail may be behind the store and still
+        bring something that was removed before now."""
         self._sequences.clear()
         self._entries.clear()
         self._head = self._bytes = 0
-        self._first = self._last + 1
+        self._first = max(self._last, stored) + 1
 
     def read(self, first: int, last: int, *, limit: int) -> Batch:
         """A batch of ``first..last``, all of which lies within the span."""

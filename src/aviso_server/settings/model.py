@@ -134,6 +134,19 @@ class NotificationBackend(Section):
     jetstream: JetStream = JetStream()
 
 
+class Lake(Section):
+    """The archive of everything, and the job that fills it (docs/pipeline.md)."""
+
+    path: Text | None = None
+    storage_options: dict[Text, Secret] = Field(default_factory=dict)
+    archive: Literal["off", "managed"] = "off"
+    archive_interval_seconds: Whole = 10
+    cache_bytes: Bytes = 67_108_864
+    spark_master: Text = "local[*]"
+    spark_conf: dict[Text, Text] = Field(default_factory=dict)
+    spark_packages: tuple[Text, ...] = ()
+
+
 class WatchEndpoint(Section):
     """Limits of watch and replay streams."""
 
@@ -276,6 +289,7 @@ class Document(Section):
 
     application: Application = Field(examples=[{}])
     notification_backend: NotificationBackend = Field(examples=[{}])
+    lake: Lake = Lake()
     watch_endpoint: WatchEndpoint = WatchEndpoint()
     limits: Limits = Limits()
     auth: Auth = Auth()
@@ -297,6 +311,7 @@ class Settings:
 
     application: Application
     notification_backend: NotificationBackend
+    lake: Lake
     watch_endpoint: WatchEndpoint
     limits: Limits
     auth: Auth

@@ -6,6 +6,7 @@ from aviso_server.settings.checks.access import admins, plugins, streams
 from aviso_server.settings.checks.application import application
 from aviso_server.settings.checks.backend import backend
 from aviso_server.settings.checks.ecpds import ecpds
+from aviso_server.settings.checks.lake import lake
 from aviso_server.settings.checks.observability import logging, metrics
 from aviso_server.settings.checks.storage import storage
 from aviso_server.settings.checks.streaming import streaming
@@ -27,6 +28,7 @@ CHECKS = (
     logging,
     ecpds,
     backend,
+    lake,
 )
 
 

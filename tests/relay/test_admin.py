@@ -1,0 +1,104 @@
+"""Deletes and wipes where there is an archive behind the log."""
+
+from collections.abc import Sequence
+
+import pytest
+from backends.contract import CATALOGUE, OPEN, append, notification
+from support.shelf import Shelf, View
+
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.errors import NotFound
+from aviso_server.core.notification import Record
+from aviso_server.relay.admin import Administration, WipeFailed
+
+
+class Stumbling(MemoryBackend):
+    """A log that fails or is written to at the worst moment, when told to."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryLimits(), now_ns=lambda: 1)
+        self.fails = False
+        self.meanwhile = 0
+        """Notifications that arrive between the look at the log and its wipe."""
+
+    async def delete(self, event_type: str, sequence: int) -> bool:
+        if self.fails:
+            raise OSError("the store is away")
+        return await super().delete(event_type, sequence)
+
+    async def wipe(self, event_type: str) -> int:
+        if self.fails:
+            raise OSError("the store is away")
+        for number in range(self.meanwhile):
+            await self.append(notification(event_type=event_type), key=f"meanwhile-{number}")
+        return await super().wipe(event_type)
+
+
+async def archived(log: MemoryBackend, shelf: Shelf, through: int) -> None:
+    """Archive what the log has."""
+    batch = await log.read("ev", 1, through, limit=100)
+    await shelf.commit([e for e in batch.entries if isinstance(e, Record)], through)
+
+
+def shown(shelf: Shelf) -> Sequence[int]:
+    """What is to be seen of the archive."""
+    return [row.sequence for row in shelf.contents.shown]
+
+
+async def test_a_delete_that_failed_is_completed_by_the_next() -> None:
+    """It is hidden in the archive and still in the log: found, and removed there too."""
+    log, shelf = Stumbling(), Shelf()
+    administration = Administration(log, OPEN, archive=View(shelf))
+    await append(log, 3)
+    await archived(log, shelf, 3)
+    log.fails = True
+    with pytest.raises(OSError, match="away"):
+        await administration.delete("ev@2")
+    assert shown(shelf) == [1, 3]
+    log.fails = False
+    assert await administration.delete("ev@2") == ("ev", 2)
+    with pytest.raises(NotFound):
+        await administration.delete("ev@2")
+
+
+async def test_what_is_deleted_before_it_is_archived_stays_hidden() -> None:
+    """The archive job may have read it already, and commits it later."""
+    log, shelf = Stumbling(), Shelf()
+    await append(log, 3)
+    batch = await log.read("ev", 1, 3, limit=3)
+    await Administration(log, OPEN, archive=View(shelf)).delete("ev@2")
+    await shelf.commit([e for e in batch.entries if isinstance(e, Record)], 3)
+    assert shown(shelf) == [1, 3]
+
+
+async def test_a_wipe_reaches_what_came_in_between() -> None:
+    """What the log loses is hidden in the archive, and nothing that comes later is."""
+    log, shelf = Stumbling(), Shelf()
+    await append(log, 6)
+    log.meanwhile = 3
+    assert await Administration(log, OPEN, archive=View(shelf)).wipe("EV") == ("ev", 9)
+    item = notification()
+    await shelf.commit([Record(n, 1, item) for n in range(1, 13)], 12)
+    assert shown(shelf) == [10, 11, 12]
+
+
+async def test_wiping_everything_includes_what_only_the_archive_has() -> None:
+    """The log may have forgotten an event type."""
+    old, log, shelf = Stumbling(), Stumbling(), Shelf()
+    await append(old, 3)
+    await archived(old, shelf, 3)
+    administration = Administration(log, OPEN, archive=View(shelf))
+    assert (await administration.wipe_all())["ev"] == 0
+    assert shown(shelf) == []
+    log.fails = True
+    with pytest.raises(WipeFailed, match="ev: the store is away"):
+        await Administration(log, CATALOGUE, archive=View(shelf)).wipe_all()
+
+
+async def test_nothing_is_found_beyond_the_end() -> None:
+    """A sequence that was never allocated is not hidden: it will be somebody's."""
+    log, shelf = Stumbling(), Shelf()
+    await append(log, 3)
+    with pytest.raises(NotFound):
+        await Administration(log, OPEN, archive=View(shelf)).delete("ev@4")
+    assert shelf.contents.hidden == ()
