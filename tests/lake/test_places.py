@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import duckdb
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 from support.lake import everything, filled, record
-from support.s3 import object_store
+from support.s3 import object_store, options
 
 from aviso_server.core.constraint import Kind, Range
 from aviso_server.core.errors import HistoryFailed
@@ -19,6 +20,7 @@ from aviso_server.core.notification import Record
 from aviso_server.lake.extent import Extent
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import DELETED, NOTIFICATIONS, Place
+from aviso_server.lake.storage import opener
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +66,58 @@ def test_writers_in_an_object_store_do_not_overwrite_each_other(store: Place) ->
     assert sorted(table.to_pyarrow_table()["sequence"].to_pylist()) == [1, 2, 3, 4, 5]
 
 
+async def test_vacuum_in_an_object_store_is_survived(store: Place) -> None:
+    """A file that is gone is told apart from a store that fails."""
+    place = Place(f"{store.path}/three", store.options)
+    for n in range(1, 4):
+        filled(place, [record(n)])
+    lake = Lake(place, refresh_s=3600, cache_bytes=0)
+    assert (await lake.extent("mars")).through == 3
+    table = DeltaTable(place.table(NOTIFICATIONS), storage_options=dict(place.options))
+    table.optimize.compact()
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert [e.sequence for e in await everything(lake, "mars")] == [1, 2, 3]
+    await lake.close()
+
+
+class _Empty(BaseHTTPRequestHandler):
+    """A store without objects, in this process."""
+
+    def do_GET(self) -> None:
+        """No such object."""
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+def test_reading_a_file_lets_other_threads_run() -> None:
+    """The store answers from a thread of this process: it could not if Python's lock were kept."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Empty) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        place = Place("s3://lake/none", {**options(url), "timeout": "20s", "max_retries": "0"})
+        try:
+            with (
+                pytest.raises(FileNotFoundError),
+                opener(place, NOTIFICATIONS)("some.parquet", 99) as file,
+            ):
+                file.read(9)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 async def test_a_store_that_cannot_be_reached_is_an_error(store: Place) -> None:
     """The message says which table, and no secret."""
-    options = {**store.options, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    options |= {"max_retries": "0", "retry_timeout": "1s"}
-    lake = Lake(Place("s3://lake/gone", options))
+    changed = {**store.options, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    changed |= {"max_retries": "0", "retry_timeout": "1s"}
+    lake = Lake(Place("s3://lake/gone", changed))
     with pytest.raises(HistoryFailed) as failure:
         await lake.extent("mars")
     assert "s3://lake/gone/notifications" in failure.value.details
-    assert options["AWS_SECRET_ACCESS_KEY"] not in failure.value.details
+    assert changed["AWS_SECRET_ACCESS_KEY"] not in failure.value.details
     await lake.close()
 
 

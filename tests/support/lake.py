@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Geometry
-from aviso_server.core.notification import Notification, Record
+from aviso_server.core.notification import Entry, Notification, Record
 from aviso_server.lake.commit import Committed, commit
 from aviso_server.lake.files import FileWriter
+from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import Place
 from aviso_server.lake.record import records_to_batch
 
@@ -40,3 +42,24 @@ def filled(
     for item in records:
         reached[item.notification.event_type] = item.sequence
     return commit(place, writer.close(), {**reached, **(marks or {})})
+
+
+async def everything(
+    lake: Lake,
+    event_type: str,
+    *,
+    span: tuple[int, int] = (1, 2**62),
+    limit: int = 1000,
+    wanted: Filter | None = None,
+) -> list[Entry]:
+    """All pieces of a range, one after the other."""
+    found: list[Entry] = []
+    first, last = span
+    last = min(last, (await lake.extent(event_type)).through)
+    while first <= last:
+        piece = await lake.read(event_type, first, last, limit=limit, wanted=wanted)
+        assert piece.following > first
+        assert all(first <= entry.sequence < piece.following for entry in piece.entries)
+        found += piece.entries
+        first = piece.following
+    return found

@@ -118,7 +118,12 @@ class FileWriter:
         path = f"{folder}/{uuid.uuid4().hex}.parquet"
         stream = self._files.open_output_stream(path)
         writer = pq.ParquetWriter(
-            stream, FILE_SCHEMA, compression="zstd", write_page_index=True, store_schema=False
+            stream,
+            FILE_SCHEMA,
+            compression="zstd",
+            write_page_index=True,
+            write_page_checksum=True,  # the audit finds every flipped bit by it
+            store_schema=False,
         )
         return _Open(path, stream, writer, event_type, day)
 

@@ -1,6 +1,6 @@
 """Following a small table as it grows: only its new files are read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -63,13 +63,17 @@ class Followed:
         if self._table is None or self._table.version() == self._version:
             return None
         actions = pa.table(self._table.get_add_actions())
-        paths = frozenset(actions["path"].to_pylist())
+        sizes = dict(
+            zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
+        )
+        paths = frozenset(sizes)
         over = self._most is not None and (pc.sum(actions["num_records"]).as_py() or 0) > self._most
         anew = over or not self._known <= paths
         if over:
             rows, paths = self.nothing(), frozenset(("",))  # another look reads everything
         else:
-            rows = self._read(sorted(paths if anew else paths - self._known))
+            new = paths if anew else paths - self._known
+            rows = self._read({path: sizes[path] for path in sorted(new)})
         self._version, self._known = self._table.version(), paths
         return News(rows, anew, over)
 
@@ -77,13 +81,13 @@ class Followed:
         """A table without rows."""
         return self._schema.empty_table()
 
-    def _read(self, paths: Sequence[str]) -> pa.Table:
+    def _read(self, sizes: Mapping[str, int]) -> pa.Table:
         source = opener(self._place, self._name)
         names = self._schema.names
         try:
             tables = [
-                pq.read_table(source(unquote(path)), columns=names, partitioning=None)
-                for path in paths
+                pq.read_table(source(unquote(path), size), columns=names, partitioning=None)
+                for path, size in sizes.items()
             ]
         except (OSError, ValueError) as error:
             table = self._place.table(self._name)

@@ -53,24 +53,26 @@ class Groups:
             lambda: (
                 opener(place, NOTIFICATIONS)
                 if isinstance(place, Place)
-                else place().open_input_file
+                else lambda path, _: place().open_input_file(path)
             )
         )
         # Columns of a group are then fetched together, not one after the other.
         self._ahead = isinstance(place, Place) and place.remote
         self._cache = Cache(cache_bytes)
 
-    def footer(self, path: str) -> Footer:
-        """The row groups of a file."""
+    def footer(self, path: str, *, size: int | None = None) -> Footer:
+        """The row groups of a file; its size, if known, spares the store a question."""
         known = self._cache.get((path, -1, ()))
         if isinstance(known, Footer):
             return known
-        metadata = self._guarded(path, lambda: self._metadata(path))
+        metadata = self._guarded(path, lambda: self._metadata(path, size))
         footer = _footer(metadata)
         self._cache.put((path, -1, ()), footer, metadata.serialized_size)
         return footer
 
-    def parts(self, path: str, number: int, wanted: Iterable[Part]) -> list[pa.RecordBatch]:
+    def parts(
+        self, path: str, number: int, wanted: Iterable[Part], *, size: int | None = None
+    ) -> list[pa.RecordBatch]:
         """Parts of a row group; those that are not in the cache are decoded together."""
         wanted = tuple(wanted)
         found: dict[Part, pa.RecordBatch] = {
@@ -79,14 +81,17 @@ class Groups:
         missing = [part for part, batch in found.items() if batch is None]
         if missing:
             columns = [name for part in missing for name in part]
-            batch = self._guarded(path, lambda: self._decode(path, number, columns))
+            batch = self._guarded(path, lambda: self._decode((path, size), number, columns))
             for part in missing:
                 found[part] = batch.select(list(part))
                 self._cache.put((path, number, part), found[part], found[part].nbytes)
         return [found[part] for part in wanted]
 
-    def _decode(self, path: str, number: int, columns: list[str]) -> pa.RecordBatch:
-        with self._open(path, self.footer(path).metadata) as file:
+    def _decode(
+        self, file_: tuple[str, int | None], number: int, columns: list[str]
+    ) -> pa.RecordBatch:
+        path, size = file_
+        with self._open(path, size, self.footer(path, size=size).metadata) as file:
             table = file.read_row_group(number, columns=columns)
         arrays = []
         for name in columns:
@@ -100,12 +105,14 @@ class Groups:
             arrays.append(column if column.type == kind else column.cast(kind))
         return pa.RecordBatch.from_arrays(arrays, names=columns)
 
-    def _metadata(self, path: str) -> pq.FileMetaData:
-        with self._open(path, None) as file:
+    def _metadata(self, path: str, size: int | None) -> pq.FileMetaData:
+        with self._open(path, size, None) as file:
             return file.metadata
 
-    def _open(self, path: str, metadata: pq.FileMetaData | None) -> pq.ParquetFile:
-        return pq.ParquetFile(self._source()(path), metadata=metadata, pre_buffer=self._ahead)
+    def _open(
+        self, path: str, size: int | None, metadata: pq.FileMetaData | None
+    ) -> pq.ParquetFile:
+        return pq.ParquetFile(self._source()(path, size), metadata=metadata, pre_buffer=self._ahead)
 
     @staticmethod
     def _guarded(path: str, read: Callable[[], _T]) -> _T:

@@ -24,12 +24,18 @@ class Files:
 
     paths: pa.StringArray
     """Below the table's folder, as URLs."""
+    sizes: Ints
+    """In bytes."""
     rows: Ints
     ranges: Ranges
 
     def path(self, number: int) -> str:
         """The path of a file."""
         return unquote(self.paths[number].as_py())
+
+    def size(self, number: int) -> int:
+        """The size of a file, in bytes."""
+        return int(self.sizes[number])
 
 
 class Index:
@@ -79,6 +85,7 @@ def _of(actions: pa.Table, rows: Ints) -> Files:
     ours = actions.take(pa.array(rows))
     return Files(
         ours["path"].combine_chunks(),
+        _ints(ours, "size_bytes", 0),
         _ints(ours, "num_records", 0),
         Ranges(
             _ints(ours, "min.sequence", 0),

@@ -49,6 +49,8 @@ class _Group:
     path: str
     number: int
     rows: int
+    size: int
+    """Of the file, in bytes."""
 
 
 class Reader:
@@ -138,7 +140,7 @@ class Reader:
             if (held >= rows or opened >= FILES) and following > first:
                 return taken, following - 1
             if file is not None and next_file == following:
-                for group in self._groups_of(files.path(file), span, box):
+                for group in self._groups_of(files, file, span, box):
                     heappush(waiting, group)
                 file = next(upcoming, None)
                 opened += 1
@@ -146,8 +148,11 @@ class Reader:
                 taken.append(heappop(waiting))
                 held += taken[-1].rows
 
-    def _groups_of(self, path: str, span: tuple[int, int], box: Box | None) -> Iterator[_Group]:
-        footer = self._groups.footer(path)
+    def _groups_of(
+        self, files: Files, file: int, span: tuple[int, int], box: Box | None
+    ) -> Iterator[_Group]:
+        path, size = files.path(file), files.size(file)
+        footer = self._groups.footer(path, size=size)
         for place in footer.ranges.rising(*span, box=box):
             number = footer.numbers[place]
             yield _Group(
@@ -156,6 +161,7 @@ class Reader:
                 path,
                 number,
                 footer.metadata.row_group(number).num_rows,
+                size,
             )
 
     def _ordered(self, taken: Sequence[_Group]) -> Iterator["_Rows"]:
@@ -195,32 +201,32 @@ class Reader:
 
     def _lowest(self, shelf: Shelf, file: int, least: int, since: int) -> int:
         assert shelf.files is not None  # noqa: S101 - the caller has the file from there
-        path = shelf.files.path(file)
-        footer = self._groups.footer(path)
+        path, size = shelf.files.path(file), shelf.files.size(file)
+        footer = self._groups.footer(path, size=size)
         best = MOST
         for place in footer.ranges.rising(least, shelf.through, since=since):
             if footer.ranges.first[place] > best:
                 break
-            there, times = self._times(path, footer.numbers[place])
+            there, times = self._times(path, footer.numbers[place], size)
             fit = (there >= least) & (times >= since) & ~shelf.hidden.mask(there)
             best = min(best, int(there[fit].min(initial=MOST)))
         return best
 
     def _highest(self, shelf: Shelf, file: int, most: int, until: int) -> int:
         assert shelf.files is not None  # noqa: S101 - the caller has the file from there
-        path = shelf.files.path(file)
-        footer = self._groups.footer(path)
+        path, size = shelf.files.path(file), shelf.files.size(file)
+        footer = self._groups.footer(path, size=size)
         best = 0
         for place in footer.ranges.falling(most, until=until):
             if footer.ranges.last[place] < best:
                 break
-            there, times = self._times(path, footer.numbers[place])
+            there, times = self._times(path, footer.numbers[place], size)
             fit = (there <= most) & (times <= until) & ~shelf.hidden.mask(there)
             best = max(best, int(there[fit].max(initial=0)))
         return best
 
-    def _times(self, path: str, number: int) -> tuple[Ints, Ints]:
-        (batch,) = self._groups.parts(path, number, (ORDER,))
+    def _times(self, path: str, number: int, size: int) -> tuple[Ints, Ints]:
+        (batch,) = self._groups.parts(path, number, (ORDER,), size=size)
         return (
             np.asarray(batch.column("sequence"), np.int64),
             np.asarray(batch.column("time_ns").fill_null(0), np.int64),
@@ -246,13 +252,13 @@ class _Rows:
 
     def parts(self, wanted: tuple[Part, ...]) -> list[pa.RecordBatch]:
         """Several parts at once, which are decoded together."""
-        found = [self._groups.parts(g.path, g.number, wanted) for g in self._taken]
+        found = [self._groups.parts(g.path, g.number, wanted, size=g.size) for g in self._taken]
         merged = [_joined(batches) for batches in zip(*found, strict=True)]
         return merged if self._order is None else [batch.take(self._order) for batch in merged]
 
     def most(self, weight: int) -> int:
         """How many rows weigh that much, at least one."""
-        whole = sum(batch.nbytes for batch in self.parts((ORDER, TEST, REST)))
+        whole = sum(int(batch.nbytes) for batch in self.parts((ORDER, TEST, REST)))
         return max(1, weight * len(self.sequences) // max(1, whole))
 
     def take(self, places: Ints) -> pa.RecordBatch:

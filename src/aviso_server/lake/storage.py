@@ -15,7 +15,7 @@ from deltalake.fs import DeltaStorageHandler
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
 
-Opener: TypeAlias = Callable[[str], pa.NativeFile]
+Opener: TypeAlias = Callable[[str, int | None], pa.NativeFile]
 
 
 class LakeFailed(AvisoError):
@@ -38,13 +38,18 @@ def files(place: Place, name: str) -> pa_fs.FileSystem:
 
 
 def opener(place: Place, name: str) -> Opener:
-    """What opens files of a table for reading, while other threads go on.
+    """What opens files of a table for reading, by path and size.
 
-    The file system above would do, but pyarrow keeps Python's lock while it opens a file through
-    it (measured with pyarrow 26): a server would stand still as long as an object store takes.
+    In an object store delta-rs would ask for a size it is not told, and keep Python's lock until
+    the answer is there: all threads would wait (measured with deltalake 1.6.6).
     """
     folder = local_folder(place, name)
-    if folder is None:
-        handler = DeltaStorageHandler(place.table(name), dict(place.options))
-        return handler.open_input_file
-    return lambda path: pa.OSFile(str(folder / path))
+    if folder is not None:
+        return lambda path, _: pa.OSFile(str(folder / path))
+    address, options = place.table(name), dict(place.options)
+
+    def opened(path: str, size: int | None) -> pa.NativeFile:
+        sizes = None if size is None else {path: size}
+        return DeltaStorageHandler(address, options, sizes).open_input_file(path)
+
+    return opened
