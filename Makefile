@@ -7,7 +7,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
 
-.PHONY: help setup run test check format format-check lint types imports spelling unit bench lock clean
+.PHONY: help setup run java test check format format-check lint types imports spelling unit bench lock clean
 
 help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,18 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: setup ## Start the server with the example configuration on 127.0.0.1:8000
+run: setup java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
 	@$(BIN)/aviso-server serve --config examples/config.yaml --port $(PORT)
+
+# Without Java the server runs all the same, and says what to install for the archive.
+java: setup ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
+	@$(BIN)/python -c 'import os; from aviso_server.pipeline.java import find_java; find_java(os.environ)' \
+	    2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	  echo "Installing Java for the Spark archive ..."; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update && { apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+	    || apt-get install -y --no-install-recommends default-jre-headless; }; } >/dev/null 2>&1 \
+	  || echo "apt-get could not install it; the server starts without the archive"; }
 
 test: setup check ## Run every check and all tests
 

@@ -9,7 +9,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
 _EVENT = re.compile(
-    r"`((?:api|auth|backend|configuration|startup|stream|admin)\.[a-z_]+(?:\.[a-z_]+)+)`"
+    r"`((?:api|archive|auth|backend|configuration|startup|stream|admin)\.[a-z_]+(?:\.[a-z_]+)+)`"
 )
 
 

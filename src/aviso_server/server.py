@@ -18,6 +18,7 @@ import structlog
 import uvloop
 from aiohttp import web
 
+from aviso_server.archiving import Archiving, Posted
 from aviso_server.assembly import (
     StartFailed,
     build_metrics,
@@ -26,6 +27,7 @@ from aviso_server.assembly import (
     build_tls,
     kept,
     open_backend,
+    open_lake,
     open_otlp,
 )
 from aviso_server.backends.backend import Backend
@@ -34,6 +36,7 @@ from aviso_server.backends.metered import look, metered
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
 from aviso_server.http.metrics import exposed
+from aviso_server.http.services import Services
 from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic
@@ -72,6 +75,8 @@ class Running:
     """Whether it speaks TLS."""
     live: Live | None = None
     """What a reload reaches; None in a supervisor, whose workers have it."""
+    archive: str | None = None
+    """What becomes of the archive job, in words, if there is one to look after."""
 
     @property
     def url(self) -> str:
@@ -112,7 +117,8 @@ async def _serve(
     log_settings(settings)
     told = asyncio.Event()
     install_signals(told)
-    async with serving(settings, export=export) as running:
+    job = Archiving.of(settings, None if origin is None else origin.config)
+    async with serving(settings, export=export, job=job) as running:
         settle_memory()
         with reloads(running, None if origin is None else origin.read):
             log_started(running)
@@ -132,12 +138,13 @@ async def serving(
     pace: Pace | None = None,
     cells: Cells | None = None,
     export: Export | None = None,
+    job: Archiving | Posted | None = None,
 ) -> AsyncIterator[Running]:
     """Start everything, in order; leaving the context stops it in reverse.
 
     The port is bound last, when the backend is ready: early clients are refused, not left
     hanging. ``shared`` lets other processes listen on the same port; ``pace`` is for the backend.
-    A worker is given ``cells`` to count in, which its supervisor shows. ``export`` gets spans.
+    A worker has ``cells`` that its supervisor shows. ``export`` gets spans; ``job`` archives.
     """
     async with AsyncExitStack() as stack:
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
@@ -145,15 +152,17 @@ async def serving(
         metrics = build_metrics(settings, cells)
         backend = metered(await open_backend(settings, pace=pace), metrics)
         stack.push_async_callback(_close, backend)
-        sources = build_sources(settings, backend, metrics=metrics)
-        services = build_services(settings, backend, sources)
-        app = build_app(services)
-        if export is not None:
-            app.middlewares.insert(0, Tracing(export).traced)
-        traffic = Traffic()
-        app.middlewares.insert(0, traffic.counted)
-        metrics_port = None
+        lake = open_lake(settings)
+        if lake is not None:
+            stack.push_async_callback(lake.close)
+        sources = build_sources(settings, backend, metrics=metrics, archive=lake)
+        services = build_services(settings, backend, sources, archive=lake)
+        if job is not None:
+            services.archive = job.view
+            stack.push_async_callback(job.ended)  # before the backend, from which it reads
+        app, traffic = _counted(services, export)
         sample = partial(_sample, sources, backend, export)
+        metrics_port = None
         if cells is not None:
             stack.callback(asyncio.create_task(_sampling(sample)).cancel)
         elif metrics.cells is not None:
@@ -162,28 +171,51 @@ async def serving(
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)
-        runner = web.AppRunner(
-            app, handle_signals=False, handler_cancellation=True, shutdown_timeout=FAREWELL_S
-        )
-        stack.push_async_callback(runner.cleanup)
-        await runner.setup()
         idle_s = settings.application.idle_timeout_seconds
-        site = Site(runner, listener, idle_s=idle_s, tls=tls)
-        await site.start()
+        site = await stack.enter_async_context(_listening(app, listener, idle_s, tls))
         # Last in, first out: streams are asked to end, then what is in progress may end.
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(sources.stop.request)
-        port = listener.getsockname()[1]
+        if job is not None:
+            await job.start(metrics.archive)
+            stack.callback(job.leave)
         yield Running(
             address[0],
-            port,
+            listener.getsockname()[1],
             sources.stop,
             kept(settings),
             metrics_port,
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
+            archive=None if job is None else job.words,
         )
+
+
+@asynccontextmanager
+async def _listening(
+    app: web.Application, listener: socket.socket, idle_s: float, tls: ssl.SSLContext | None
+) -> AsyncIterator[Site]:
+    """Accept requests; afterwards what is left of them is ended."""
+    runner = web.AppRunner(
+        app, handle_signals=False, handler_cancellation=True, shutdown_timeout=FAREWELL_S
+    )
+    try:
+        await runner.setup()
+        site = Site(runner, listener, idle_s=idle_s, tls=tls)
+        await site.start()
+        yield site
+    finally:
+        await runner.cleanup()
+
+
+def _counted(services: Services, export: Export | None) -> tuple[web.Application, Traffic]:
+    """The application, and what is in progress in it."""
+    app, traffic = build_app(services), Traffic()
+    if export is not None:
+        app.middlewares.insert(0, Tracing(export).traced)
+    app.middlewares.insert(0, traffic.counted)
+    return app, traffic
 
 
 async def _close(backend: Backend) -> None:

@@ -13,7 +13,12 @@ import signal
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count as counting
@@ -25,6 +30,7 @@ import structlog
 import uvloop
 from pydantic import SecretStr
 
+from aviso_server.archiving import Archiving, Posted, managed
 from aviso_server.assembly import StartFailed, kept
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
@@ -57,6 +63,7 @@ from aviso_server.settings import Settings
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
 from aviso_server.telemetry.exposition import Ledger, Processes, render
+from aviso_server.telemetry.metrics import ArchiveMeter
 
 START_S = 60.0
 """How long the first workers may take to be ready."""
@@ -136,12 +143,22 @@ async def _supervise(
         tally = stack.enter_context(_tally()) if settings.metrics.enabled else None
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
         shared = await stack.enter_async_context(_shared(settings))
-        crew = await stack.enter_async_context(_crew(shared, count, tally, renewal.origin))
+        origin = renewal.origin
+        board = stack.enter_context(_board()) if managed(settings) else None
+        job = Archiving.of(settings, None if origin is None else origin.config, board=board)
+        if job is not None:
+            stack.push_async_callback(job.ended)  # before NATS, from which it reads
+        equipment = _Equipment(tally, origin, board)
+        crew = await stack.enter_async_context(_crew(shared, count, equipment))
         stack.enter_context(renewal.on_signal(crew))
         await _ready(crew, told)
         if tally is not None:
             page = partial(_page, tally, crew, Processes())
             await lasting.enter_async_context(metrics_listener(settings, page))
+        if job is not None and not told.is_set():
+            cells = None if tally is None else Cells.shared(tally.begin())
+            await job.start(partial(ArchiveMeter.on, cells))
+            stack.callback(job.leave)
         application = shared.application
         running = Running(
             application.host,
@@ -149,6 +166,7 @@ async def _supervise(
             Stop(),
             kept(settings),
             secure=application.tls is not None,
+            archive=None if job is None else job.words,
         )
         if not told.is_set():
             log_started(running)
@@ -221,11 +239,28 @@ def _tally() -> Iterator[_Tally]:
         yield _Tally(Path(folder))
 
 
+@contextmanager
+def _board() -> Iterator[Path]:
+    """Where workers find what the archive job does."""
+    with tempfile.TemporaryDirectory(prefix="aviso-archive-") as folder:
+        yield Path(folder) / "archive.json"
+
+
 async def _page(tally: _Tally, crew: list["_Worker"], processes: Processes) -> bytes:
     """The metrics of all workers; this process serves nothing else, so it may take its time."""
     pids = [worker.process.pid for worker in crew if worker.process is not None]
     alive = [os.getpid(), *(pid for pid in pids if pid is not None)]
     return render(tally.ledger.snapshot(), alive, processes=processes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Equipment:
+    """What every worker is given besides its settings."""
+
+    tally: _Tally | None = None
+    origin: Origin | None = None
+    board: Path | None = None
+    """Where to read what the archive job does, if there is one."""
 
 
 @dataclass
@@ -234,15 +269,17 @@ class _Worker:
 
     number: int
     settings: Settings
-    tally: _Tally | None = None
-    origin: Origin | None = None
+    equipment: _Equipment = _Equipment()
     ready: ProcessEvent = field(default_factory=_SPAWN.Event)
     process: SpawnProcess | None = None
 
     def start(self, cells: Path | None) -> SpawnProcess:
         self.process = _SPAWN.Process(
             target=_work,
-            args=(self.settings, self.ready, os.getpid(), cells, self.origin),
+            args=(
+                *(self.settings, self.ready, os.getpid(), cells),
+                *(self.equipment.origin, self.equipment.board),
+            ),
             name=f"aviso-server worker {self.number}",
         )
         self.process.start()
@@ -257,13 +294,14 @@ class _Worker:
     async def keep(self) -> None:
         """Start the process, and again whenever it has died."""
         journal = structlog.get_logger().bind(worker=self.number)
+        tally = self.equipment.tally
         while True:
-            cells = self.tally.begin() if self.tally is not None else None
+            cells = tally.begin() if tally is not None else None
             process = self.start(cells)
             journal.info("Worker started", event_name="startup.worker.started", pid=process.pid)
             code = await _ended(process)
-            if self.tally is not None and cells is not None:
-                self.tally.ledger.leave(cells)
+            if tally is not None and cells is not None:
+                tally.ledger.leave(cells)
             journal.error("Worker died", event_name="startup.worker.died", exit_code=code)
             await asyncio.sleep(RESTART_S)
 
@@ -283,10 +321,10 @@ async def _ended(process: SpawnProcess) -> int | None:
 
 @asynccontextmanager
 async def _crew(
-    settings: Settings, count: int, tally: _Tally | None, origin: Origin | None
+    settings: Settings, count: int, equipment: _Equipment
 ) -> AsyncIterator[list[_Worker]]:
     """Keep workers running; told to end in order, all of them at once."""
-    crew = [_Worker(number, settings, tally, origin) for number in range(1, count + 1)]
+    crew = [_Worker(number, settings, equipment) for number in range(1, count + 1)]
     keepers = [asyncio.create_task(worker.keep()) for worker in crew]
     try:
         yield crew
@@ -326,6 +364,7 @@ def _work(
     supervisor: int,
     folder: Path | None,
     origin: Origin | None,
+    board: Path | None,
 ) -> None:
     """Be a worker."""
     _die_with(supervisor)
@@ -334,22 +373,23 @@ def _work(
         logged(settings) as export,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_serve(settings, ready, cells, origin, export))
+        job = None if board is None else Posted(board)
+        context = partial(serving, settings, shared=True, cells=cells, export=export, job=job)
+        runner.run(_serve(settings, ready, origin, context))
 
 
 async def _serve(
     settings: Settings,
     ready: ProcessEvent,
-    cells: Cells | None,
     origin: Origin | None,
-    export: Export | None,
+    served: Callable[[], AbstractAsyncContextManager[Running]],
 ) -> None:
     told = asyncio.Event()
     install_signals(told)
     # Ctrl-C reaches the whole process group; only the supervisor acts on it, and then tells us.
     asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    async with serving(settings, shared=True, cells=cells, export=export) as running:
+    async with served() as running:
         settle_memory()
         read = None if origin is None else partial(_read_again, origin, settings)
         with reloads(running, read):

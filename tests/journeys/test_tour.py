@@ -84,6 +84,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     configuration = yaml.safe_load((ROOT / "examples" / "config.yaml").read_text())
     del configuration["logging"]["format"]
     configuration["notification_backend"]["jetstream"]["store_dir"] = str(tmp_path / "nats")
+    configuration["lake"] = {"path": str(tmp_path / "lake"), "archive": "off"}
     with server_process(configuration, tmp_path) as process:
         yield process
 

@@ -70,7 +70,7 @@ def test_zeros_from_the_start() -> None:
         "aviso_sse_queue_depth_max",
     ):
         expected.append((name, {}))
-    for tier in ("memory", "store"):
+    for tier in ("memory", "store", "lake"):
         expected.append(("aviso_history_reads_total", {"tier": tier}))
     for name in ("aviso_backend_connected", "aviso_backend_reconnects_total"):
         expected.append((name, {"backend": "in_memory"}))

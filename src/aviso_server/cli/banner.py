@@ -8,7 +8,7 @@ from aviso_server.core.json import Json, compact
 from aviso_server.core.schema import Catalogue
 
 
-def banner(url: str, catalogue: Catalogue, *, kept: str) -> str:
+def banner(url: str, catalogue: Catalogue, *, kept: str, archive: str | None = None) -> str:
     """A few lines with addresses and commands that work as they are."""
     lines = [
         "",
@@ -24,7 +24,11 @@ def banner(url: str, catalogue: Catalogue, *, kept: str) -> str:
             f"  follow    {_curl(f'{url}/api/v1/watch', asked, '-N ')}",
             f"  announce  {_curl(f'{url}/api/v1/notification', body)}",
         ]
-    lines += [f"  history   {kept}", "  stop      Ctrl-C", ""]
+    lines.append(f"  history   {kept}")
+    if archive is not None:
+        # How to install what is missing takes several lines.
+        lines.append("  archive   " + archive.replace("\n", "\n            "))
+    lines += ["  stop      Ctrl-C", ""]
     return "\n".join(lines)
 
 

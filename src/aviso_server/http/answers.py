@@ -39,11 +39,33 @@ class HealthResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok"]
 
 
+class ArchiveResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """How the archive job is doing that the server looks after."""
+
+    state: Annotated[
+        Literal["starting", "running", "stopped", "failed", "unavailable"],
+        Meta(description="`failed`: it will be started again; `unavailable`: it cannot run here."),
+    ]
+    lag: Annotated[
+        int | None, Meta(description="Stored notifications that are not archived yet.")
+    ] = None
+    lag_seconds: Annotated[
+        float | None, Meta(description="Age of the oldest of them, in seconds.")
+    ] = None
+    rate: Annotated[float, Meta(description="Notifications archived per second.")] = 0.0
+    restarts: int = 0
+    error: str | None = None
+
+
 class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the service takes traffic."""
 
     status: Literal["ready", "not_ready"]
     backend_connected: bool
+    archive: Annotated[
+        ArchiveResponse | UnsetType,
+        Meta(description="With `?details`, and only if the server looks after an archive job."),
+    ] = UNSET
 
 
 class NotificationResponse(msgspec.Struct, frozen=True, kw_only=True):

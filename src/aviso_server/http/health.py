@@ -2,10 +2,14 @@
 
 import msgspec
 from aiohttp import web
+from msgspec import UNSET
 
 from aviso_server.http.answers import HealthResponse, ReadyResponse
 from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import SERVICES
+
+DETAILS = "details"
+"""The one query parameter that is looked at: ``GET /ready?details``."""
 
 _ALIVE = msgspec.json.encode(HealthResponse(status="ok"))
 
@@ -20,7 +24,13 @@ async def ready(request: web.Request) -> web.Response:
     services = request.app[SERVICES]
     connected = services.backend.connected
     fit = connected and not services.sources.stop.requested
-    answer = ReadyResponse(status="ready" if fit else "not_ready", backend_connected=connected)
+    # The body without details is the contract's, byte for byte; the archive never decides.
+    seen = services.archive() if DETAILS in request.query else None
+    answer = ReadyResponse(
+        status="ready" if fit else "not_ready",
+        backend_connected=connected,
+        archive=UNSET if seen is None else seen,
+    )
     return web.Response(
         status=200 if fit else 503, body=msgspec.json.encode(answer), headers=JSON_TYPE
     )

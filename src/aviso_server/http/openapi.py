@@ -15,6 +15,7 @@ Part: TypeAlias = dict[str, Json]
 _DOCUMENTED = (
     answers.HealthResponse,
     answers.ReadyResponse,
+    answers.ArchiveResponse,
     NotificationRequest,
     answers.NotificationResponse,
     answers.ApiEventSchema,
@@ -125,15 +126,26 @@ def _health() -> Part:
 
 
 def _ready() -> Part:
-    return _operation(
-        "readiness_check",
-        "health",
-        "Does the service take traffic?",
-        responses={
-            "200": _json("It does.", "ReadyResponse", samples.READY),
-            "503": _json("The backend is away, or shutdown began.", "ReadyResponse"),
-        },
-    )
+    return {
+        **_operation(
+            "readiness_check",
+            "health",
+            "Does the service take traffic?",
+            responses={
+                "200": _json("It does.", "ReadyResponse", samples.READY),
+                "503": _json("The backend is away, or shutdown began.", "ReadyResponse"),
+            },
+        ),
+        "parameters": [
+            {
+                "name": "details",
+                "in": "query",
+                "description": "Tell about the archive job too; any value, also none.",
+                "allowEmptyValue": True,
+                "schema": {"type": "string"},
+            }
+        ],
+    }
 
 
 def _schema_list() -> Part:

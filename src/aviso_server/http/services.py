@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from aviso_server.auth.gate import Gate
 from aviso_server.backends.backend import Backend
 from aviso_server.core.schema import Catalogue
+from aviso_server.http.answers import ArchiveResponse
 from aviso_server.http.cors import Cors
 from aviso_server.http.limits import Limits
 from aviso_server.relay.admin import Administration
@@ -42,6 +43,8 @@ class Services:
     static_dir: Path
     homepage_links: Mapping[str, str]
     version: str
+    archive: Callable[[], ArchiveResponse | None] = lambda: None
+    """How the archive job is doing, where this server looks after one."""
 
 
 SERVICES: web.AppKey[Services] = web.AppKey("services", Services)

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from aviso_server.core.operation import Operation
 from aviso_server.telemetry import series as s
@@ -38,7 +38,7 @@ OPERATIONS = ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message
 UNKNOWN = "unknown"
 """The event type of a notification that was refused before it had one."""
 
-Tier = Literal["memory", "store"]
+Tier = Literal["memory", "store", "lake"]
 Status = Literal["success", "error", "rejected"]
 
 
@@ -178,6 +178,22 @@ class StreamMeter:
             self.lifetime.observe(time.perf_counter() - begun)
 
 
+@dataclass(frozen=True, slots=True)
+class ArchiveMeter:
+    """What is counted of the archive job."""
+
+    up: Number
+    lag: Number
+    lag_seconds: Number
+    archived: Number
+    restarts: Number
+
+    @classmethod
+    def on(cls, cells: Cells | None) -> "ArchiveMeter":
+        """A meter for a process that counts nothing else: the supervisor of workers."""
+        return cls(*(_Family(cells, item).number() for item in s.ARCHIVE))
+
+
 class Metrics:
     """Everything that is counted in one process."""
 
@@ -206,7 +222,7 @@ class Metrics:
         """Show at zero what operators alert on, so that the first event is a change."""
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
-            if not item.labels:
+            if not item.labels and item not in s.ARCHIVE:
                 self._of(item)
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
@@ -221,7 +237,7 @@ class Metrics:
         for event_type in event_types:
             for status in ("success", "error"):
                 self._of(s.NOTIFICATIONS, event_type, status)
-        for tier in ("memory", "store"):
+        for tier in get_args(Tier):
             self._of(s.HISTORY_READS, tier)
         self._of(s.CONNECTED, self._backend)
         self._of(s.RECONNECTS, self._backend)
@@ -314,6 +330,12 @@ class Metrics:
     def ecpds_decided(self, outcome: str) -> None:
         """The ECPDS check decided; see ECPDS_DECISIONS."""
         self._of(s.ECPDS_DECISIONS, outcome).add()
+
+    # Archive job
+
+    def archive(self) -> ArchiveMeter:
+        """What is counted of the archive job; its series are shown from now on."""
+        return ArchiveMeter(*(self._of(item) for item in s.ARCHIVE))
 
     # Log export
 

@@ -193,7 +193,7 @@ HISTORY_READS = Series(
     "aviso_history_reads_total",
     Kind.COUNTER,
     ("tier",),
-    "Pieces of history read, from memory (a hit of the tail cache) or from the store.",
+    "Pieces of history read, from memory (the tail cache), from the store or from the lake.",
 )
 AUTH_DURATION = Series(
     "aviso_auth_duration_seconds",
@@ -201,6 +201,34 @@ AUTH_DURATION = Series(
     ("mode",),
     "Time to decide a credential.",
 )
+ARCHIVE_UP = Series("aviso_archive_up", Kind.SUM, (), "1 while the managed archive job runs.")
+ARCHIVE_LAG = Series(
+    "aviso_archive_lag_notifications",
+    Kind.SUM,
+    (),
+    "Stored notifications that the managed archive job has not archived yet.",
+)
+ARCHIVE_LAG_SECONDS = Series(
+    "aviso_archive_lag_seconds",
+    Kind.SUM,
+    (),
+    "Age of the oldest notification that is not archived yet.",
+)
+ARCHIVED = Series(
+    "aviso_archive_notifications_total",
+    Kind.COUNTER,
+    (),
+    "Notifications that the managed archive job put into the lake.",
+)
+ARCHIVE_RESTARTS = Series(
+    "aviso_archive_restarts_total",
+    Kind.COUNTER,
+    (),
+    "How often the managed archive job was started again.",
+)
+
+ARCHIVE = (ARCHIVE_UP, ARCHIVE_LAG, ARCHIVE_LAG_SECONDS, ARCHIVED, ARCHIVE_RESTARTS)
+"""Shown only by a server that looks after an archive job: elsewhere a zero would be an alarm."""
 
 SERIES = (
     *(BUILD_INFO, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
@@ -210,5 +238,6 @@ SERIES = (
     *(AUTH_REQUESTS, AUTH_DURATION),
     *(ECPDS_HITS, ECPDS_MISSES, ECPDS_SIZE, ECPDS_DECISIONS, ECPDS_FETCHES),
     *(OTLP_FAILURES, OTLP_SUPPRESSED),
+    *ARCHIVE,
 )
 """In the order of the page."""

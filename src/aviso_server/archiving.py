@@ -1,0 +1,384 @@
+"""The archive job as a child of the server: started, watched, started again, ended with it.
+
+Rules
+- The job is a process of its own. Whatever becomes of it, the server goes on serving.
+- It is started when the server serves, and again whenever it ends, with growing pauses.
+- It tells how it is doing: one JSON object per line on its stdout. What else it says is kept only
+  to explain a failure, for Spark talks a lot.
+- It ends with the server, also when the server is killed: the kernel signals it.
+- Without Java or PySpark there is no job. That is said once, with what to install.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import structlog
+
+from aviso_server.http.answers import ArchiveResponse
+from aviso_server.pipeline.java import JavaMissing, find_java
+from aviso_server.settings import Settings
+from aviso_server.telemetry.metrics import SILENT, ArchiveMeter
+
+NO_SPARK = "PySpark is not installed. Install it: pip install 'aviso-server[spark]'"
+
+LAST_WORDS = 20
+"""Lines of the job's stderr that are kept to explain its end."""
+
+LONGEST_LINE = 1 << 20
+"""Bytes of one line of the job; a longer one is passed over."""
+
+# Asks the kernel to end the job with us, then becomes the job; as for the embedded NATS server.
+_LAUNCH = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things take, in seconds."""
+
+    first_s: float = 1.0
+    """Pause before the first restart; doubled for each one that follows soon."""
+    longest_s: float = 60.0
+    settled_s: float = 60.0
+    """A job that ran so long begins with the first pause again."""
+    grace_s: float = 20.0
+    """For the job to finish its micro-batch; the server must be gone within 30 s."""
+    told_s: float = 60.0
+    """The log hears of progress at most so often."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One line of the job."""
+
+    state: Literal["starting", "running", "stopped", "failed"]
+    archived: int = 0
+    """Notifications since the job began."""
+    rate: float = 0.0
+    lag: int | None = None
+    lag_seconds: float | None = None
+    error: str | None = None
+
+
+_REPORT = msgspec.json.Decoder(Report)
+
+
+def managed(settings: Settings) -> bool:
+    """Whether this server is to look after an archive job."""
+    return settings.lake.archive == "managed"
+
+
+def command(config: Path | None) -> list[str]:
+    """The archive job with the configuration the server has."""
+    chosen = [] if config is None else ["--config", str(config)]
+    return [
+        *(sys.executable, "-m", "aviso_server", "pipeline", "archive"),
+        *(*chosen, "--progress", "json"),
+    ]
+
+
+def obstacle(environ: Mapping[str, str]) -> str | None:
+    """Why the job cannot run on this machine, with what to install."""
+    if find_spec("pyspark") is None:
+        return NO_SPARK
+    try:
+        find_java(environ)
+    except JavaMissing as error:
+        return str(error)
+    return None
+
+
+class Archiving:
+    """The job, and what is known of it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        place: str = "",
+        patience: Patience | None = None,
+        obstacle: Callable[[], str | None] = lambda: obstacle(os.environ),
+        board: Path | None = None,
+    ) -> None:
+        self._command = list(command)
+        self._place = place
+        self._patience = patience or Patience()
+        self._obstacle = obstacle
+        self._board = board
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._leaving = asyncio.Event()
+        self._patient_until = 0.0
+        self._seen = ArchiveResponse(state="stopped")
+        self._counted = 0
+        """Of this run of the job, in the meter already."""
+        self._told_at = 0.0
+        self._last_words: deque[str] = deque(maxlen=LAST_WORDS)
+        self._meter: ArchiveMeter = SILENT.archive()
+
+    @classmethod
+    def of(
+        cls, settings: Settings, config: Path | None, *, board: Path | None = None
+    ) -> "Archiving | None":
+        """What the settings ask for; None if they ask for no job."""
+        if not managed(settings):
+            return None
+        return cls(command(config), place=settings.lake.path or "", board=board)
+
+    def view(self) -> ArchiveResponse:
+        """How the job is doing."""
+        return self._seen
+
+    @property
+    def words(self) -> str:
+        """The same for the person at the terminal."""
+        if self._seen.state == "unavailable":
+            return f"off: {self._seen.error}"
+        return f"into {self._place}, by Spark; the log tells how far it is"
+
+    async def start(self, meter: Callable[[], ArchiveMeter] = SILENT.archive) -> None:
+        """Begin to look after the job, if it can run at all."""
+        self._meter = meter()
+        journal = structlog.get_logger()
+        missing = await asyncio.to_thread(self._obstacle)
+        if missing is not None:
+            journal.warning(
+                f"Nothing is archived: {missing}", event_name="archive.unavailable", error=missing
+            )
+            self._note(ArchiveResponse(state="unavailable", error=missing))
+            return
+        self._task = asyncio.create_task(self._supervise(), name="archive job")
+
+    def leave(self) -> None:
+        """Ask the job to end, and do not start it again; from now on its grace is counted."""
+        if not self._leaving.is_set():
+            self._patient_until = asyncio.get_running_loop().time() + self._patience.grace_s
+        self._leaving.set()
+        self._signal(signal.SIGTERM)
+
+    async def ended(self) -> None:
+        """Wait for the job to end, and make it end if it does not."""
+        self.leave()
+        task, self._task = self._task, None
+        if task is None:
+            return
+        process = self._process
+        if process is not None:
+            try:
+                async with asyncio.timeout_at(self._patient_until):
+                    await process.wait()
+            except TimeoutError:
+                structlog.get_logger().warning(
+                    "The archive job did not end and is killed", event_name="archive.killed"
+                )
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        await self._kill()
+        self._note(msgspec.structs.replace(self._seen, state="stopped"))
+
+    # The job
+
+    async def _supervise(self) -> None:
+        """Keep the job running until we leave."""
+        loop, patience = asyncio.get_running_loop(), self._patience
+        pause = patience.first_s
+        while not self._leaving.is_set():
+            begun = loop.time()
+            try:
+                code = await self._run()
+            except OSError as error:
+                code, self._last_words = None, deque([str(error)], LAST_WORDS)
+            if self._leaving.is_set():
+                return
+            if loop.time() - begun >= patience.settled_s:
+                pause = patience.first_s
+            self._failed(code, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, patience.longest_s)
+            self._meter.restarts.add()
+
+    async def _run(self) -> int:
+        """Run the job once; its exit code."""
+        self._counted = 0
+        self._last_words.clear()
+        self._note(ArchiveResponse(state="starting", restarts=self._seen.restarts))
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-I", "-S", "-c", _LAUNCH, str(os.getpid())),
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=LONGEST_LINE,
+            # Ctrl-C is for us; the job and its JVM are one group, so that both can be ended.
+            start_new_session=True,
+        )
+        structlog.get_logger().info(
+            "Archive job started", event_name="archive.started", pid=process.pid, lake=self._place
+        )
+        if self._leaving.is_set():  # told while the process was being made
+            self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_lines(process.stdout, self._heard))
+                group.create_task(_lines(process.stderr, self._overheard))
+                code = await process.wait()
+                # A JVM that outlives its driver holds the pipes, and would go on writing.
+                _end_group(process.pid)
+            return code
+        finally:
+            await self._kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    async def _kill(self) -> None:
+        """End what is left of the job and of its JVM."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _end_group(process.pid)
+        await process.wait()
+
+    # What it says
+
+    def _heard(self, line: bytes) -> None:
+        try:
+            report = _REPORT.decode(line)
+        except msgspec.DecodeError:
+            self._overheard(line)
+            return
+        if report.archived > self._counted:
+            self._meter.archived.add(report.archived - self._counted)
+            self._counted = report.archived
+        before = self._seen.state
+        self._note(
+            ArchiveResponse(
+                state=report.state,
+                lag=report.lag,
+                lag_seconds=report.lag_seconds,
+                rate=report.rate,
+                restarts=self._seen.restarts,
+                error=report.error,
+            )
+        )
+        self._tell(report, changed=report.state != before)
+
+    def _overheard(self, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip()
+        if text:
+            self._last_words.append(text)
+
+    def _tell(self, report: Report, *, changed: bool) -> None:
+        """Log a change at once, progress now and then."""
+        now = asyncio.get_running_loop().time()
+        recently = now - self._told_at < self._patience.told_s
+        if not changed and (recently or report.state != "running"):
+            return
+        self._told_at = now
+        journal = structlog.get_logger()
+        (journal.error if report.state == "failed" else journal.info)(
+            f"Archive {report.state}{_behind(report)}",
+            event_name="archive.state.changed" if changed else "archive.progress",
+            state=report.state,
+            archived=report.archived,
+            rate=round(report.rate, 1),
+            lag=report.lag,
+            lag_seconds=report.lag_seconds,
+            **({"error": report.error} if report.error else {}),
+        )
+
+    def _failed(self, code: int | None, pause: float) -> None:
+        """The job ended although nobody asked it to."""
+        why = self._seen.error or (self._last_words[-1] if self._last_words else "no reason given")
+        structlog.get_logger().error(
+            f"Archive job ended, starting it again in {pause:g} s: {why}",
+            event_name="archive.ended",
+            exit_code=code,
+            error=why,
+            last_words=list(self._last_words),
+        )
+        restarts = self._seen.restarts + 1
+        self._note(
+            msgspec.structs.replace(self._seen, state="failed", error=why, restarts=restarts)
+        )
+
+    def _note(self, seen: ArchiveResponse) -> None:
+        """Remember the state, and put it where metrics and other processes find it."""
+        self._seen = seen
+        self._meter.up.set(seen.state == "running")
+        self._meter.lag.set(seen.lag or 0)
+        self._meter.lag_seconds.set(seen.lag_seconds or 0.0)
+        if self._board is not None:
+            draft = self._board.with_suffix(".new")
+            draft.write_bytes(msgspec.json.encode(seen))
+            draft.replace(self._board)
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The job of another process, as a worker sees its supervisor's; there is nothing to do."""
+
+    board: Path
+    words: None = None
+
+    async def start(self, _: Callable[[], ArchiveMeter]) -> None:
+        """The supervisor does."""
+
+    def leave(self) -> None:
+        """The supervisor does."""
+
+    async def ended(self) -> None:
+        """The supervisor waits."""
+
+    def view(self) -> ArchiveResponse | None:
+        """How the job was doing when it was last noted."""
+        try:
+            return msgspec.json.decode(self.board.read_bytes(), type=ArchiveResponse)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+
+def _end_group(leader: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+async def _lines(stream: asyncio.StreamReader | None, take: Callable[[bytes], None]) -> None:
+    assert stream is not None  # noqa: S101 - asked for as a pipe
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:  # longer than the limit: that much is thrown away
+            continue
+        if not line:
+            return
+        take(line)
+
+
+def _behind(report: Report) -> str:
+    if report.lag is None or report.state != "running":
+        return ""
+    if not report.lag:
+        return ", up to date"
+    seconds = "" if report.lag_seconds is None else f", {report.lag_seconds:.1f} s"
+    return f", {report.lag} notifications{seconds} behind"

@@ -1,0 +1,61 @@
+"""A filter as a Spark condition over the columns of RECORD (design.md invariant 3).
+
+Theory of operation
+What Spark can decide itself comes first: equal texts and overlapping boxes. Comparisons with box
+columns are pushed down to Parquet statistics, and only rows that pass them reach Python, where
+the Arrow executor decides constraints and exact places. The condition is never null, so that it
+can be negated: rows without the field or the place simply do not match.
+"""
+
+from functools import reduce
+from operator import and_
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import BooleanType
+
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Box, Intersects, Spatial
+from aviso_server.lake.layout import BOX
+from aviso_server.lake.predicate import mask
+
+
+def matches(wanted: Filter) -> Column:
+    """The condition that a row is asked for; true for every row if nothing is asked."""
+    tests = [F.col("identifier")[name].eqNullSafe(text) for name, text in wanted.exact]
+    if wanted.spatial is not None:
+        tests += _near(wanted.spatial)
+    tests += _rest(Filter((), wanted.constraints, wanted.spatial))
+    return reduce(and_, tests) if tests else F.lit(col=True)
+
+
+def _near(spatial: Spatial) -> list[Column]:
+    """The row's box shares a point with what is asked for; where there is none, false."""
+    if isinstance(spatial, Intersects):
+        box = spatial.area.box
+    else:
+        box = Box(spatial.lat, spatial.lon, spatial.lat, spatial.lon)
+    return [
+        F.col("min_lat").isNotNull(),  # makes the whole false, not null, in rows without place
+        F.col("min_lat") <= box.max_lat,
+        F.col("max_lat") >= box.min_lat,
+        F.col("min_lon") <= box.max_lon,
+        F.col("max_lon") >= box.min_lon,
+    ]
+
+
+def _rest(wanted: Filter) -> list[Column]:
+    """What only Python can decide, over no more columns than that needs."""
+    columns = ["identifier"] if wanted.constraints else []
+    columns += ["geometry", *BOX] if wanted.spatial is not None else []
+    if not columns:
+        return []
+
+    def decide(*arrays: pa.Array) -> pa.Array:
+        return mask(wanted, pa.RecordBatch.from_arrays(list(arrays), names=columns))
+
+    # PySpark's stubs do not know arrow_udf yet.
+    made = F.arrow_udf(decide, BooleanType())  # type: ignore[attr-defined]
+    return [cast("Column", made(*map(F.col, columns)))]
