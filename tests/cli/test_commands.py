@@ -158,7 +158,7 @@ def test_schema_shows_one_event_type_on_request() -> None:
     assert result.exit_code == 1
     assert result.stderr == (
         "unknown event type 'Mars'; configured:"
-        " dissemination, extreme_event, mars, observations, test_polygon\n"
+        " aviso_alert, dissemination, extreme_event, mars, observations, test_polygon\n"
     )
 
 

@@ -1,11 +1,8 @@
 """The commands and their options."""
 
-import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 import yaml
@@ -13,11 +10,11 @@ from rich.console import Console
 
 from aviso_server import __version__, settings
 from aviso_server.cli import help as texts
-from aviso_server.cli import tables
+from aviso_server.cli import pipeline, tables
 from aviso_server.cli.banner import banner
 from aviso_server.cli.faults import log_faults
+from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.json import Json
-from aviso_server.settings import Settings, SettingsError
 
 app = typer.Typer(
     name="aviso-server",
@@ -30,13 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
-
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", "-c", metavar="FILE", help="Configuration file; only this one is read."
-    ),
-]
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def main() -> None:
@@ -84,7 +75,7 @@ def serve(
     chosen: dict[str, Json] = {"host": host, "port": port}
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     overrides: dict[str, Json] = {"application": given}
-    loaded = _load(config, overrides=overrides, failed=log_faults)
+    loaded = load(config, overrides=overrides, failed=log_faults)
     # Imported here so that check and schema need no event loop, broker client or web framework.
     from aviso_server import workers as crew  # noqa: PLC0415
     from aviso_server.reload import Origin  # noqa: PLC0415
@@ -94,7 +85,7 @@ def serve(
 
     def started(running: Running) -> None:
         # On stderr: stdout belongs to the log.
-        text = banner(running.url, loaded.catalogue, kept=running.kept)
+        text = banner(running.url, loaded.catalogue, kept=running.kept, archive=running.archive)
         typer.echo(text, err=True)
 
     if workers > 1:
@@ -105,7 +96,7 @@ def serve(
 @app.command(epilog=texts.CHECK_EPILOG)
 def check(config: ConfigFile = None) -> None:
     """List every fault, or print the effective settings."""
-    loaded = _load(config)
+    loaded = load(config)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning.path}: {warning.message}", err=True)
     dump = yaml.safe_dump(settings.redacted(loaded), sort_keys=False, allow_unicode=True)
@@ -120,7 +111,7 @@ def schema(
     config: ConfigFile = None,
 ) -> None:
     """Show the event types and their fields."""
-    loaded = _load(config)
+    loaded = load(config)
     known = loaded.catalogue.schemas
     if event_type is not None and event_type not in known:
         names = ", ".join(sorted(known)) or "none"
@@ -128,37 +119,6 @@ def schema(
         raise typer.Exit(1)
     shown = [item for name, item in known.items() if event_type in {None, name}]
     tables.show(_console(), shown, url=loaded.application.base_url)
-
-
-def _load(
-    config: Path | None,
-    overrides: Mapping[str, Json] | None = None,
-    *,
-    failed: Callable[[SettingsError], None] = lambda _: None,
-) -> Settings:
-    home = os.environ.get("HOME")
-    try:
-        return settings.load(
-            config_file=config,
-            environ=os.environ,
-            cwd=Path.cwd(),
-            home=Path(home) if home else None,
-            overrides=overrides,
-        )
-    except SettingsError as error:
-        _report(error)
-        failed(error)
-        raise typer.Exit(1) from None
-
-
-def _report(error: SettingsError) -> None:
-    typer.echo(
-        "Failed to load configuration"
-        f" (service_name=aviso-server, service_version={__version__}): ",
-        err=True,
-    )
-    for fault in error.faults:
-        typer.echo(f"  {fault}", err=True)
 
 
 def _console() -> Console:

@@ -64,3 +64,7 @@ Examples:
 \b
 Topic is the place of a field in the topic, counted after the base.
 """
+
+PIPELINE = """\
+The data pipeline: PySpark jobs between the log and the lake. Needs Java 17 or newer.
+"""

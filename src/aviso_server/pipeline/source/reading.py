@@ -22,7 +22,6 @@ from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
 from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import DataLost
-from aviso_server.pipeline.source.http import open_http
 from aviso_server.pipeline.source.log import Log, Part
 from aviso_server.pipeline.source.nats import open_nats
 from aviso_server.pipeline.source.options import Options
@@ -45,6 +44,9 @@ async def opened(options: Options) -> AsyncIterator[Log]:
     """The log behind the transport that was asked for."""
     _hush()
     if options.access.transport == "http":
+        # Spark imports this in many short-lived processes, and aiohttp takes long to load.
+        from aviso_server.pipeline.source.http import open_http  # noqa: PLC0415
+
         async with open_http(options) as log:
             yield log
     else:

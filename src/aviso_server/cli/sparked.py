@@ -1,0 +1,164 @@
+"""What the commands of the pipeline's jobs share: options for Spark and the lake, how they end."""
+
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from aviso_server.core.errors import AvisoError
+
+if TYPE_CHECKING:
+    from aviso_server.lake.layout import Place
+    from aviso_server.pipeline.running import Session
+    from aviso_server.pipeline.session import SparkOptions
+    from aviso_server.pipeline.sink.options import Options as Server
+
+Master: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="M", help="Spark master: local[*], spark://..., yarn.")
+]
+Conf: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="K=V", help="Spark setting; may be repeated.")
+]
+Packages: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="C", help="Maven packages for Spark, with commas.")
+]
+Remote: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="sc://...", help="Spark Connect server to run on.")
+]
+StorageOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="K=V", help="Option of the object store, as delta-rs calls it."),
+]
+Verbose: TypeAlias = Annotated[bool, typer.Option("--verbose", help="Show stack traces of errors.")]
+
+
+def spark_options(
+    *,
+    master: str | None,
+    conf: list[str] | None,
+    packages: str | None,
+    remote: str | None,
+    app_name: str,
+) -> "SparkOptions":
+    """Which Spark is meant; ends the command if the options contradict each other."""
+    from aviso_server.pipeline.session import SparkOptions  # noqa: PLC0415 - loaded when used
+
+    if remote and (master or packages):
+        raise typer.BadParameter(
+            "names a Spark that runs already: --master and --packages go without it",
+            param_hint="--remote",
+        )
+    return SparkOptions(
+        master=master or "local[*]",
+        conf=pairs("--conf", conf),
+        packages=tuple(part.strip() for part in (packages or "").split(",") if part.strip()),
+        remote=remote,
+        app_name=app_name,
+    )
+
+
+def session(options: "SparkOptions") -> "AbstractContextManager[Session]":
+    """A Spark session for one job."""
+    from aviso_server.pipeline.running import job_session  # noqa: PLC0415
+
+    return job_session(options)
+
+
+def place(path: str, storage_option: list[str] | None) -> "Place":
+    """A lake by path or URL."""
+    from aviso_server.lake.layout import Place  # noqa: PLC0415
+
+    return Place(
+        path if "://" in path else str(Path(path).absolute()),
+        pairs("--storage-option", storage_option),
+    )
+
+
+def server(url: str, *, token: str | None, rate: float | None = None) -> "Server":
+    """A server that notifications are published to; ends the command if the address is bad."""
+    from aviso_server.pipeline.sink.options import BadOptions, parse_options  # noqa: PLC0415
+
+    given = {"url": url, "onReject": "fail"}
+    if token is not None:
+        given["token"] = token
+    if rate is not None:
+        given["rate"] = str(rate)
+    try:
+        return parse_options(given)
+    except BadOptions as error:
+        raise typer.BadParameter(str(error), param_hint="--url") from None
+
+
+def pairs(option: str, given: list[str] | None) -> Mapping[str, str]:
+    """Options of the form NAME=VALUE."""
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter("must look like NAME=VALUE", param_hint=option)
+        found[name.strip()] = value
+    return found
+
+
+@contextmanager
+def told(command: str, *, verbose: bool = False) -> Iterator[None]:
+    """Errors on purpose become one line and exit code 1; SIGTERM ends the block as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except (AvisoError, OSError) as error:
+        if verbose:
+            typer.echo("".join(traceback.format_exception(error)), err=True)
+        typer.echo(f"aviso-server pipeline {command}: {error}", err=True)
+        raise typer.Exit(1) from None
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        typer.echo(
+            f"aviso-server pipeline {command}: PySpark is not installed; install it with: "
+            "pip install 'aviso-server[spark]'",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"aviso-server pipeline {command}: interrupted", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function that takes steps; a bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,166 @@
+"""From settings to the pipeline's jobs, with what the command line says on top."""
+
+import json
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from aviso_server.core.declaration import declaration
+from aviso_server.core.errors import AvisoError
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, look
+from aviso_server.pipeline.progress import Snapshot, Tally
+from aviso_server.pipeline.session import SparkOptions, said, spark_session
+from aviso_server.pipeline.source.options import read_options
+from aviso_server.settings import Settings
+
+
+class JobRefused(AvisoError):
+    """The settings do not describe a job; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the command line says; None or empty leaves it to the settings."""
+
+    lake: str | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    event_types: tuple[str, ...] = ()
+    once: bool = False
+    interval_s: float | None = None
+    checkpoint: str | None = None
+    max_records: int | None = None
+    fail_on_data_loss: bool = True
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    packages: tuple[str, ...] = ()
+    remote: str | None = None
+
+
+def archive_options(settings: Settings, chosen: Chosen) -> ArchiveOptions:
+    """What the archive job does."""
+    lake = settings.lake
+    path = chosen.lake or lake.path
+    if path is None:
+        raise JobRefused("there is no lake to write to: set lake.path, or give --lake PATH")
+    known = {name: value.get_secret_value() for name, value in lake.storage_options.items()}
+    defaults = ArchiveOptions(Place(""), {})
+    return ArchiveOptions(
+        place=Place(_absolute(path), {**known, **chosen.storage_options}),
+        source=source_options(settings),
+        event_types=chosen.event_types,
+        once=chosen.once,
+        interval_s=chosen.interval_s or lake.archive_interval_seconds,
+        checkpoint=None if chosen.checkpoint is None else _absolute(chosen.checkpoint),
+        max_records=chosen.max_records or defaults.max_records,
+        fail_on_data_loss=chosen.fail_on_data_loss,
+    )
+
+
+def spark_options(settings: Settings, chosen: Chosen) -> SparkOptions:
+    """Which Spark runs it."""
+    lake = settings.lake
+    if chosen.remote and (chosen.master or chosen.packages):
+        raise JobRefused(
+            "--remote names a Spark that runs already: --master and --packages go without it"
+        )
+    return SparkOptions(
+        master=chosen.master or lake.spark_master,
+        # What a session is started with is not the business of one that runs already.
+        conf={**({} if chosen.remote else lake.spark_conf), **chosen.conf},
+        packages=() if chosen.remote else chosen.packages or lake.spark_packages,
+        remote=chosen.remote,
+        app_name="aviso-server archive",
+    )
+
+
+def run_archive(
+    options: ArchiveOptions, spark: SparkOptions, *, tell: Callable[[Snapshot], None]
+) -> None:
+    """Run the job until it is done or the process is told to end; AvisoError if it cannot go on."""
+    folder = Path(tempfile.mkdtemp(prefix="aviso-archive-"))
+    stop = threading.Event()
+    try:
+        with _ended_by_signals(stop):
+            # Through Connect, log and lake are for the server to reach, and may not be for us.
+            known = None if spark.remote else look(options)
+            tell(Tally(known).snapshot("starting", time.time()))
+            with spark_session(spark, folder) as session, _ended_by_signals(stop):
+                Archive(session, options, tell=tell, known=known, stop=stop).run()
+    except AvisoError as error:
+        if not isinstance(error, ArchiveFailed):  # which has told already, and knows more
+            tell(Snapshot("failed", error=error.message))
+        if told := said(folder):
+            error.add_note(f"Spark said:\n{told}")
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set the event. Spark takes Ctrl-C for itself when a session starts."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
+
+
+def source_options(settings: Settings) -> dict[str, str]:
+    """Where the log is, in the words of the Spark source."""
+    backend = settings.notification_backend
+    if backend.kind != "jetstream":
+        raise JobRefused(
+            "there is no log to archive: notification_backend.kind is "
+            f"{backend.kind}, and only jetstream keeps one that a job can read"
+        )
+    jetstream = backend.jetstream
+    declared = [declaration(schema) for schema in settings.catalogue.schemas.values()]
+    schemas = {"schemas": json.dumps(declared)}
+    if jetstream.embedded:
+        # Read anew at every connection: address and token change when the server starts again.
+        return {"addressFile": str(Path(jetstream.store_dir).resolve() / "address"), **schemas}
+    servers = jetstream.servers
+    if jetstream.tls_required:
+        servers = tuple(f"tls://{address.rpartition('://')[2]}" for address in servers)
+    given = {
+        "servers": ",".join(servers),
+        "token": jetstream.token.get_secret_value() if jetstream.token else None,
+        "username": jetstream.username,
+        "password": jetstream.password.get_secret_value() if jetstream.password else None,
+    }
+    # Credentials inside an address become options of their own: Spark hides those in its plans.
+    access = read_options({**_present(given), "eventType": "*"}).access
+    reached = {
+        "servers": ",".join(access.addresses),
+        "token": access.token,
+        "username": access.username,
+        "password": access.password,
+        "credentialsFile": jetstream.credentials_file,
+        "tlsCaFile": jetstream.tls_ca_file,
+        "tlsCertFile": jetstream.tls_cert_file,
+        "tlsKeyFile": jetstream.tls_key_file,
+    }
+    return {**_present(reached), **schemas}
+
+
+def _present(options: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _absolute(path: str) -> str:
+    """Tasks and the JVM may have other working folders."""
+    return path if "://" in path else str(Path(path).resolve())

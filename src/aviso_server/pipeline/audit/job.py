@@ -1,0 +1,365 @@
+"""The audit job: proves that the lake has what it should have, and names what it has not.
+
+Theory of operation
+1. The driver looks at one version of the table: its files and its marks, then at dead letters and
+   tombstones, then at where the log begins and ends.
+2. Spark tasks read every file (examine.py) and every retained sequence of the log, and turn them
+   into evidence: runs of sequences, with eight bytes of content each where lake and log overlap.
+3. Evidence is gathered by event type and block of sequences, and judged (judge.py).
+4. The driver adds verdicts up. It never sees a row, only ranges, and only so many of each kind.
+
+Nothing is written, so the job may run beside everything else.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from itertools import pairwise
+from urllib.parse import unquote
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from aviso_server.core.errors import AvisoError
+from aviso_server.core.json import Json
+from aviso_server.lake.commit import archived_through
+from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
+from aviso_server.lake.ranges import MOST
+from aviso_server.lake.table import find
+from aviso_server.lake.tombstones import NOTHING, Graves, Tombstones
+from aviso_server.pipeline import register
+from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
+from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
+from aviso_server.pipeline.audit.judge import Tally, judge
+from aviso_server.pipeline.failure import failure_of
+from aviso_server.pipeline.inventory import File, inventory
+from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.plan import event_types as known_types
+from aviso_server.pipeline.source.ranges import Ends
+from aviso_server.pipeline.source.reading import ask
+from aviso_server.pipeline.spread import spread
+
+_VERDICT = "event_type string, block bigint, tally binary, edges array<bigint>, findings binary"
+_VERDICT_ARROW = pa.schema(
+    [
+        ("event_type", pa.string()),
+        ("block", pa.int64()),
+        ("tally", pa.binary()),
+        ("edges", pa.list_(pa.int64())),
+        ("findings", pa.binary()),
+    ]
+)
+
+
+class AuditFailed(AvisoError):
+    """The audit cannot be made; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What is audited."""
+
+    place: Place
+    event_types: tuple[str, ...] = ()
+    """Empty is all."""
+    source: Mapping[str, str] | None = field(default=None, repr=False)
+    """Options of the source that say where the log is; None leaves the log out."""
+    accept_lost: bool = False
+    """What is known to be lost is no finding."""
+
+
+@dataclass(slots=True)
+class Audited:
+    """What was found of one event type."""
+
+    event_type: str
+    first: int
+    """Lowest sequence that is expected."""
+    through: int
+    """How far it is archived."""
+    log: tuple[int, int] | None = None
+    """The sequences that the log covers up to there."""
+    tally: Tally = field(default_factory=Tally)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of an audit."""
+
+    lake: str
+    version: int
+    """Of the notifications table that was looked at."""
+    with_log: bool
+    event_types: list[Audited]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was found."""
+        return not any(item.findings for item in self.event_types)
+
+    def as_json(self) -> dict[str, Json]:
+        """For a file."""
+        return {
+            "lake": self.lake,
+            "version": self.version,
+            "compared_with_log": self.with_log,
+            "complete": self.complete,
+            "event_types": [_as_json(item) for item in self.event_types],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the driver knows of an event type before anything is read."""
+
+    event_type: str
+    first: int
+    through: int
+    ends: Ends | None
+
+    @property
+    def retained(self) -> tuple[int, int] | None:
+        """What lake and log should both have."""
+        if self.ends is None or self.ends.first > min(self.ends.last, self.through):
+            return None
+        return self.ends.first, min(self.ends.last, self.through)
+
+
+def check(options: AuditOptions) -> DeltaTable:
+    """The table; AuditFailed if there is none."""
+    table = find(options.place, NOTIFICATIONS)
+    if table is None:
+        raise AuditFailed(f"there is no lake at {options.place.path}")
+    return table
+
+
+def run(spark: SparkSession, options: AuditOptions) -> Report:
+    """Make the audit; LakeFailed, Unreached or AuditFailed if it cannot be made."""
+    try:
+        return _run(spark, options)
+    except PySparkException as error:
+        raise AuditFailed(failure_of(error).text) from error
+
+
+def _run(spark: SparkSession, options: AuditOptions) -> Report:
+    table = check(options)
+    found = inventory(table, options.event_types)
+    graves = Tombstones(options.place).look()
+    source = None if options.source is None else _source(options)
+    subjects = _subjects(table, found, source)
+    if options.event_types and (unknown := set(options.event_types) - subjects.keys()):
+        raise AuditFailed(f"the lake has nothing of {', '.join(sorted(unknown))}")
+    evidence = [
+        _known(spark, subjects, graves),
+        _files(spark, options.place, found, subjects, source),
+        _letters(spark, options, subjects),
+    ]
+    if options.source is not None and source is not None:
+        evidence += _log(spark, options.source, source, subjects)
+    verdicts = (
+        reduce(lambda one, other: one.unionAll(other), evidence)
+        .groupBy("event_type", "block")
+        .applyInArrow(_judged, _VERDICT)
+    )
+    audited = {
+        item.event_type: Audited(item.event_type, item.first, item.through, item.retained)
+        for item in subjects.values()
+    }
+    _add_up(verdicts, audited)
+    for item in audited.values():
+        settle(item, options)
+    report = [audited[name] for name in sorted(audited)]
+    return Report(options.place.path, table.version(), source is not None, report)
+
+
+def _source(options: AuditOptions) -> Options:
+    names = ",".join(options.event_types) or "*"
+    return read_options({**(options.source or {}), "eventType": names})
+
+
+def _subjects(table: DeltaTable, found: list[File], source: Options | None) -> dict[str, Subject]:
+    ends: Mapping[str, Ends] = {}
+    if source is not None:
+
+        async def looked(log: Log) -> dict[str, Ends]:
+            return {name: await log.ends(name) for name in await known_types(log, source)}
+
+        ends = ask(source, looked)
+    firsts: dict[str, int] = {}
+    for file in found:
+        first = file.first if file.told else 1
+        firsts[file.event_type] = min(first, firsts.get(file.event_type, MOST))
+    subjects = {}
+    for name in sorted({*firsts, *ends}):
+        through = archived_through(table, name)
+        if not through and name not in firsts:
+            continue  # the log has it, and it was never archived
+        end = ends.get(name)
+        begin = firsts.get(name, through + 1)
+        if end is not None and end.last >= end.first:
+            begin = min(begin, end.first)
+        subjects[name] = Subject(name, begin, through, end)
+    return subjects
+
+
+def _known(spark: SparkSession, subjects: Mapping[str, Subject], graves: Graves) -> DataFrame:
+    """What the driver knows without reading."""
+    batches = []
+    for item in subjects.values():
+        rows = Rows(item.event_type)
+        rows.span("expected", item.first, item.through)
+        if item.retained is not None:
+            rows.span("retained", *item.retained)
+        for side, ranges in (("hidden", graves.hidden), ("gone", graves.lost)):
+            for first, last in ranges.get(item.event_type, NOTHING).pairs():
+                # What lies outside is nobody's business here.
+                rows.span(side, max(first, item.first), min(last, item.through))
+        batches.append(rows.batch())
+    table = pa.Table.from_batches(batches or [Rows(NOBODY).batch()])
+    return spark.createDataFrame(table, SPARK_EVIDENCE)
+
+
+def _files(
+    spark: SparkSession,
+    place: Place,
+    found: list[File],
+    subjects: Mapping[str, Subject],
+    source: Options | None,
+) -> DataFrame:
+    places = source is None or source.access.transport == "nats"
+
+    def work(exam: Exam) -> Iterator[pa.RecordBatch]:
+        yield examined(place, exam)
+
+    exams = []
+    for file in found:
+        retained = subjects[file.event_type].retained
+        exams.append(Exam(file, MOST if retained is None else retained[0], places))
+    return spread(spark, exams, Exam, work=work, schema=SPARK_EVIDENCE)
+
+
+def _letters(
+    spark: SparkSession, options: AuditOptions, subjects: Mapping[str, Subject]
+) -> DataFrame:
+    table = find(options.place, DEAD_LETTERS)
+    place, names = options.place, {*subjects, NOBODY}
+
+    def work(path: str) -> Iterator[pa.RecordBatch]:
+        for batch in letters(place, path):
+            if batch.num_rows and batch.column("event_type")[0].as_py() in names:
+                yield batch
+
+    actions = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
+    paths = [unquote(path) for path in actions]
+    return spread(spark, paths, str, work=work, schema=SPARK_EVIDENCE)
+
+
+def _log(
+    spark: SparkSession,
+    given: Mapping[str, str],
+    source: Options,
+    subjects: Mapping[str, Subject],
+) -> list[DataFrame]:
+    wanted = {name: item.retained for name, item in subjects.items()}
+    asked = {name: span for name, span in wanted.items() if span is not None}
+    if not asked:
+        return []
+    register(spark)
+    rows = (
+        spark.read.format("aviso")
+        .options(**given)
+        .option("eventType", ",".join(asked))
+        .option("startingSequence", json.dumps({name: span[0] for name, span in asked.items()}))
+        .option("endingSequence", json.dumps({name: span[1] for name, span in asked.items()}))
+        # What is trimmed while it is read is said, and not an error.
+        .option("failOnDataLoss", "false")
+        .option("withMarks", "true")
+        .load()
+    )
+    places = source.access.transport == "nats"
+
+    def evidence(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from of_log(batch, places=places)
+
+    return [rows.mapInArrow(evidence, SPARK_EVIDENCE)]
+
+
+def _judged(evidence: pa.Table) -> pa.Table:
+    """In a task: the verdict on one block, as a row."""
+    block = evidence["block"][0].as_py()
+    verdict = judge(block, evidence)
+    row = {
+        "event_type": evidence["event_type"][0].as_py(),
+        "block": block,
+        "tally": msgspec.msgpack.encode(verdict.tally),
+        "edges": None if verdict.edges is None else list(verdict.edges),
+        "findings": msgspec.msgpack.encode(verdict.findings),
+    }
+    return pa.Table.from_pylist([row], _VERDICT_ARROW)
+
+
+def _add_up(verdicts: DataFrame, audited: dict[str, Audited]) -> None:
+    """Gather verdicts; what is kept of them is bounded by the kinds of findings."""
+    edges: dict[str, dict[int, list[int]]] = {}
+    for row in verdicts.toLocalIterator(prefetchPartitions=True):
+        name = row["event_type"]
+        item = audited.setdefault(name, Audited(name, 1, 0))
+        item.tally.add(msgspec.msgpack.decode(bytes(row["tally"]), type=Tally))
+        found = msgspec.msgpack.decode(bytes(row["findings"]), type=list[Finding])
+        item.findings = _by_kind(item.findings + found)
+        if row["edges"] is not None:
+            edges.setdefault(name, {})[row["block"]] = row["edges"]
+    for name, blocks in edges.items():
+        ordered = [blocks[number] for number in sorted(blocks)]
+        back = [
+            Finding("time", later[0], later[0], 1, "stored before the one before it")
+            for earlier, later in pairwise(ordered)
+            if earlier[3] > later[2]
+        ]
+        audited[name].findings = _by_kind(audited[name].findings + back)
+
+
+def _by_kind(findings: list[Finding]) -> list[Finding]:
+    kinds = dict.fromkeys(item.kind for item in findings)
+    return [
+        item for kind in kinds for item in capped(other for other in findings if other.kind == kind)
+    ]
+
+
+def settle(item: Audited, options: AuditOptions) -> None:
+    """Drop what is accepted, and what was deleted while the audit ran."""
+    if options.accept_lost:
+        item.findings = [found for found in item.findings if found.kind != "lost"]
+    kept = [found for found in item.findings if found.kind == "kept"]
+    if not kept:
+        return
+    # Tombstones are written before the log is touched, and were looked at before the log was read.
+    hidden = Tombstones(options.place).look().hidden.get(item.event_type, NOTHING)
+    rest = [found for found in item.findings if found.kind != "kept"]
+    for found in kept:
+        there = np.arange(found.first, found.last + 1, dtype=np.int64)
+        left = there[~hidden.mask(there)]
+        if len(left) == len(there):
+            rest.append(found)
+        elif found.count == len(there):
+            rest += named("kept", left)
+    item.findings = rest
+
+
+def _as_json(item: Audited) -> dict[str, Json]:
+    return {
+        "event_type": item.event_type,
+        "first": item.first,
+        "through": item.through,
+        "log": None if item.log is None else list(item.log),
+        "counts": asdict(item.tally),
+        "findings": [asdict(found) for found in item.findings],
+    }

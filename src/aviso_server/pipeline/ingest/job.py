@@ -1,0 +1,232 @@
+"""The job ``pipeline ingest``: a legacy history judged, then published or written to a lake."""
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from aviso_server.core.declaration import declaration
+from aviso_server.core.errors import AvisoError
+from aviso_server.core.schema import Catalogue
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline.failure import failure_of
+from aviso_server.pipeline.ingest.publish import KEY, Publisher
+from aviso_server.pipeline.ingest.rows import DDL
+from aviso_server.pipeline.ingest.stage import FromFiles, FromLog, Reason, Source, frame, reasons
+from aviso_server.pipeline.ingest.state import Run, State, locked
+from aviso_server.pipeline.ingest.store import Kept, store
+from aviso_server.pipeline.sink.options import Options as Server
+
+Told: TypeAlias = Callable[[str], None]
+"""Hears what the job does now."""
+
+_LETTERS = ("source", "line", "event_type", "code", "field", "reason", "raw")
+
+
+class IngestFailed(AvisoError):
+    """The history is not in; the message says why."""
+
+
+class TooManyRejected(AvisoError):
+    """More rows are rejected than may be; nothing was published or written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to take in, by which rules, and where to; exactly one of ``server`` and ``lake``."""
+
+    source: Source
+    catalogue: Catalogue
+    state: Path
+    """Folder that driver and executors share."""
+    server: Server | None = None
+    lake: Place | None = None
+    dead_letters: str | None = None
+    """Folder or URL for rejected rows; in the state folder if not said."""
+    max_rejected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the rows."""
+
+    read: int
+    added: int
+    """Published, or new in the lake."""
+    repeated: int
+    """There already: from an earlier run, or twice in the history."""
+    rejected: int
+    reasons: tuple[Reason, ...] = ()
+    missing: int = 0
+    """Sequences that the history left out; only of a lake."""
+    dead_letters: str | None = None
+
+
+def run(options: Options, spark: SparkSession, *, told: Told = lambda _: None) -> Outcome:
+    """Take the history in; AvisoError where it cannot be done."""
+    try:
+        with _own(options) as state:
+            return _run(options, spark, state, told=told)
+    except PySparkException as error:
+        raise IngestFailed(failure_of(error).text) from error
+
+
+def _run(options: Options, spark: SparkSession, state: State, *, told: Told) -> Outcome:
+    digest = _digest(options)
+    begun = state.begun(digest)
+    # Files that were taken in are not read again; logs and lakes may have grown.
+    if begun is not None and begun.stage == "done" and isinstance(options.source, FromFiles):
+        return Outcome(begun.read, 0, begun.published, begun.rejected)
+    if begun is None or begun.stage != "publishing":
+        begun = _staged(options, spark, state, state.begin(digest), told=told)
+    return _taken_in(options, spark, state, begun, told=told)
+
+
+@contextmanager
+def _own(options: Options) -> Iterator[State]:
+    """The state of the job: that of a lake ends with it, for the lake itself remembers."""
+    if options.lake is not None:
+        state = State(options.state / f"lake-{uuid.uuid4().hex}")
+        try:
+            yield state
+        finally:
+            shutil.rmtree(state.folder, ignore_errors=True)
+        return
+    with locked(options.state):
+        yield State(options.state)
+
+
+def _staged(options: Options, spark: SparkSession, state: State, begun: Run, *, told: Told) -> Run:
+    """Read and judge; everything that follows works on what is staged."""
+    told("reading and judging")
+    rows = frame(spark, options.source, options.catalogue, stored=options.lake is not None)
+    rows.write.mode("overwrite").parquet(str(state.staged))
+    counts = F.count("*").alias("read"), F.count("code").alias("rejected")
+    (told_,) = _judged(spark, state).agg(*counts).collect()
+    staged = replace(begun, read=told_["read"], rejected=told_["rejected"])
+    if options.server is not None:
+        # From here on a run that is ended goes on with what is staged.
+        staged = replace(staged, stage="publishing")
+    state.note(staged)
+    return staged
+
+
+def _judged(spark: SparkSession, state: State) -> DataFrame:
+    return spark.read.schema(DDL).parquet(str(state.staged))
+
+
+def _taken_in(
+    options: Options, spark: SparkSession, state: State, begun: Run, *, told: Told
+) -> Outcome:
+    judged, rejected = _judged(spark, state), begun.rejected
+    good, bad = judged.where("code is null"), judged.where("code is not null")
+    why = reasons(bad) if rejected else []
+    letters = _buried(options, begun.digest, bad) if rejected else None
+    if options.max_rejected is not None and rejected > options.max_rejected:
+        raise TooManyRejected(
+            f"{rejected} of {begun.read} rows are rejected, {options.max_rejected} may be; "
+            f"the first reason: {why[0].example} ({why[0].count} like it). See {letters}"
+        )
+    outcome = Outcome(begun.read, 0, 0, rejected, tuple(why), 0, letters)
+    if options.lake is not None:
+        told("writing to the lake")
+        kept: Kept = store(spark, options.lake, good, bad)
+        return replace(outcome, added=kept.added, repeated=kept.repeated, missing=kept.missing)
+    told("publishing")
+    return _published(options, spark, state, begun, good=good, outcome=outcome)
+
+
+def _published(
+    options: Options,
+    spark: SparkSession,
+    state: State,
+    begun: Run,
+    *,
+    good: DataFrame,
+    outcome: Outcome,
+) -> Outcome:
+    assert options.server is not None  # noqa: S101 - one of the two is there
+    keyed = good.withColumn(KEY, _key())
+    todo = _unpublished(spark, state, keyed, begun.id)
+    left = None if options.max_rejected is None else options.max_rejected - outcome.rejected
+    publisher = Publisher(state, options.server, left)
+
+    def publish(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for name in publisher.publish(batches):
+            yield pa.RecordBatch.from_pydict({"event_type": [name]})
+
+    kinds = max(1, good.select("event_type").distinct().count())
+    ordered = todo.repartition(kinds, "event_type").sortWithinPartitions(
+        "event_type", "time_ns", "source", "line"
+    )
+    ordered.mapInArrow(publish, "event_type string").collect()
+    ledgers = state.ledgers()
+    refused, added = sum(item.refused for item in ledgers), sum(item.published for item in ledgers)
+    letters, why = outcome.dead_letters, outcome.reasons
+    if refused:
+        rows = spark.read.parquet(str(state.refused))
+        why += tuple(reasons(rows))
+        letters = _buried(options, f"{begun.digest}-refused", rows)
+    todo.select(KEY).write.mode("overwrite").parquet(str(state.published / f"run={begun.id}"))
+    rejected = outcome.rejected + refused
+    taken = outcome.read - rejected
+    state.note(replace(begun, stage="done", rejected=rejected, published=taken))
+    state.clear()
+    return Outcome(outcome.read, added, taken - added, rejected, reasons=why, dead_letters=letters)
+
+
+def _unpublished(spark: SparkSession, state: State, rows: DataFrame, run_id: str) -> DataFrame:
+    """Rows that no earlier run has published."""
+    earlier = [str(path) for path in state.published.glob("run=*") if path.name != f"run={run_id}"]
+    if not earlier:
+        return rows
+    return rows.join(spark.read.parquet(*earlier).select(KEY), KEY, "left_anti")
+
+
+def _key() -> Column:
+    """An idempotency key of content and position: the same row is the same notification."""
+    parts = [
+        F.col("source"),
+        F.col("line").cast("string"),
+        F.col("event_type"),
+        F.to_json("identifier"),
+        F.coalesce(F.hex("geometry"), F.lit("")),
+        F.coalesce("polygon", F.lit("")),
+        F.coalesce("payload", F.lit("")),
+    ]
+    return F.concat(F.lit("ingest-"), F.sha2(F.concat_ws("\u0001", *parts), 224))
+
+
+def _buried(options: Options, name: str, bad: DataFrame) -> str:
+    """Write rejected rows where people find them; the same ingest writes the same folder again."""
+    folder = options.dead_letters or str(options.state / "rejected")
+    kept = bad.select(*_LETTERS, F.current_timestamp().alias("rejected_at"))
+    kept.write.mode("overwrite").parquet(f"{folder.rstrip('/')}/run={name}")
+    return folder
+
+
+def _digest(options: Options) -> str:
+    """What makes two runs the same."""
+    source = options.source
+    if isinstance(source, FromLog):
+        said: object = {"log": sorted(source.options.items())}
+    else:
+        said = asdict(source)
+    target = options.server.url if options.server is not None else str(options.lake)
+    rules = [declaration(schema) for schema in options.catalogue.schemas.values()]
+    text = json.dumps([said, target, rules], sort_keys=True, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset | set) else str(value)

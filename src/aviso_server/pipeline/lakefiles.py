@@ -1,0 +1,84 @@
+"""Which files of the lake a query has to open, decided before Spark sees a path.
+
+The log of the table tells the sequences, times and boxes of every file. Files that cannot hold what
+is asked for, or whose every row is hidden, are not opened. There is no Spark here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from aviso_server.core.geometry import Box
+from aviso_server.lake.dead import DeadLetters
+from aviso_server.lake.groups import Groups
+from aviso_server.lake.index import Index
+from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.ranges import MOST
+from aviso_server.lake.reader import Reader
+from aviso_server.lake.storage import LakeFailed, files, local_folder
+from aviso_server.lake.table import find
+from aviso_server.lake.tombstones import Tombstones
+from aviso_server.lake.view import Shelf, View
+from aviso_server.pipeline.hadoop import hadoop_url
+
+_GLOB = "\\{}[]*?"
+"""What Hadoop takes for a pattern."""
+
+_CACHE_BYTES = 16_777_216
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of an event type that is asked for; ends are inclusive."""
+
+    first: int = 1
+    last: int = MOST
+    since_ns: int = -MOST
+    until_ns: int = MOST
+    box: Box | None = None
+    """What a place must share a point with; None where places do not matter."""
+
+
+def look(place: Place) -> View:
+    """The lake as it is now; LakeFailed where there is none.
+
+    Tombstones are looked at last: whoever deletes writes one before anything is removed.
+    """
+    table = find(place, NOTIFICATIONS)
+    if table is None:
+        raise LakeFailed(f"there is no lake at {place.path}: no table '{NOTIFICATIONS}' in it")
+    return View(Index(table), DeadLetters(place).look(), Tombstones(place).look())
+
+
+def chosen(ours: Shelf, part: Part, *, hidden: bool = False) -> list[str]:
+    """The files that may hold rows of the part, below the table's folder, by first sequence.
+
+    With ``hidden`` those of deleted and wiped notifications too.
+    """
+    return [] if ours.files is None else list(_chosen(ours, part, hidden=hidden))
+
+
+def _chosen(ours: Shelf, part: Part, *, hidden: bool) -> Iterator[str]:
+    assert ours.files is not None  # noqa: S101 - the caller looked
+    ranges = ours.files.ranges
+    last = min(part.last, ours.through)
+    for number in ranges.rising(part.first, last, box=part.box, since=part.since_ns):
+        if ranges.since[number] > part.until_ns:
+            continue
+        lowest = max(part.first, int(ranges.first[number]))
+        if not hidden and ours.hidden.after(lowest) > min(last, int(ranges.last[number])):
+            continue
+        yield ours.files.path(number)
+
+
+def address(place: Place, path: str) -> str:
+    """A file of the notifications table as Spark's reader wants it."""
+    folder = local_folder(place, NOTIFICATIONS)
+    whole = hadoop_url(place.table(NOTIFICATIONS)) if folder is None else str(folder.absolute())
+    escaped = "".join(f"\\{c}" if c in _GLOB else c for c in f"{whole}/{path}")
+    return escaped if folder is None else f"file://{escaped}"
+
+
+def reader(place: Place) -> Reader:
+    """Finds sequences by time in the lake, without Spark."""
+    return Reader(Groups(partial(files, place, NOTIFICATIONS), cache_bytes=_CACHE_BYTES))

@@ -1,0 +1,1 @@
+"""Live views: rates and late cycles, computed continuously and published as notifications."""

@@ -1,0 +1,67 @@
+"""What live views publish: the event type ``aviso_alert``, its schema and its identities. Pure.
+
+An alert is known by kind, event type, window and key, whatever else it says. The same four always
+make the same idempotency key, so that an alert published again is stored once.
+"""
+
+from datetime import UTC, datetime
+
+EVENT_TYPE = "aviso_alert"
+
+RATE, LATE = "rate", "late"
+"""Kinds of alert."""
+
+IDENTITY = ("kind", "event_type", "window", "key")
+"""The fields that tell one alert from another."""
+
+NORMAL, HIGH, INCOMPLETE, ABSENT = 1, 3, 4, 5
+"""Severities: a rate, a rate above its limit, a cycle with a part late, a cycle with nothing."""
+
+SCHEMA = """\
+  # What `aviso-server pipeline live` publishes: rates, and cycles that are late.
+  aviso_alert:
+    topic:
+      base: alert
+      key_order: [kind, event_type, severity, window, key]
+    payload:
+      required: true
+    identifier:
+      kind:
+        type: EnumHandler
+        values: [rate, late]
+        required: false
+        description: what the alert is about
+      event_type:
+        type: StringHandler
+        required: false
+        description: the event type that was counted, or whose cycle is late
+      severity:
+        type: IntHandler
+        range: [1, 7]
+        required: false
+        description: 1 rate, 3 rate above its limit, 4 part of a cycle late, 5 all of it
+      window:
+        type: StringHandler
+        required: false
+        description: begin of the window, or base time of the cycle, such as 2026-01-31T12:00:00Z
+      key:
+        type: StringHandler
+        required: false
+        description: length of the window, or the group of the cycle, such as stream=oper
+"""
+"""For the section ``notification_schema`` of a configuration."""
+
+_US = 1_000_000
+
+
+def moment(us: int) -> str:
+    """A time in microseconds since the epoch as alerts spell it: UTC, to the second."""
+    return datetime.fromtimestamp(us // _US, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: int) -> str:
+    """A length of time in the largest unit that fits."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,353 @@
+"""The live job: two streaming queries whose results are published as notifications.
+
+Theory of operation
+- Each query reads the log and the clock (source), keeps its own checkpoint, and publishes through
+  the sink. Rates are windows over storage time; late cycles have state of their own (cycles).
+- A micro-batch that was published and not noted in the checkpoint is run again, with the same
+  rows. Its alerts have the same idempotency keys, which the server remembers for two minutes. For
+  longer interruptions the newest alerts of the log are read at every start of a query, and what is
+  among them is not published again.
+- What is expected is learned anew every day: the queries are stopped and go on where they were.
+- A query that fails is started again with growing pauses; what waiting cannot mend ends the job.
+"""
+
+import contextlib
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.streaming.query import StreamingQuery
+
+from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline import register
+from aviso_server.pipeline.failure import Failure, failure_of
+from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
+from aviso_server.pipeline.live import alert
+from aviso_server.pipeline.live.cycles import late_cycles
+from aviso_server.pipeline.live.expected import DAY_S, Part
+from aviso_server.pipeline.live.rates import rates
+from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
+from aviso_server.pipeline.source.failure import BadOption, StreamReplaced
+
+RATES, CYCLES = "rates", "cycles"
+"""The queries, and their folders in the checkpoint."""
+
+HOPELESS = (BadOption, StreamReplaced)
+"""What is the same however often it is tried."""
+
+ATTEMPTS = 10
+"""Failures in a row, without a micro-batch between them, after which the job gives up."""
+BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+POLL_S = 0.25
+
+LESSON_S = float(DAY_S)
+"""After that the queries are started again, with what is learned by then."""
+
+NEWEST = 10_000
+"""Alerts that are known at a start: more than one micro-batch can have published."""
+
+_READ, _ALERTS = "read", "alerts"
+_REACH_S = 10.0
+
+
+class LiveFailed(AvisoError):
+    """The job cannot go on; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """What is watched, and where alerts go."""
+
+    source: Mapping[str, str] = field(repr=False)
+    """Options of the source that say where NATS is; may hold secrets."""
+    url: str
+    """The server that alerts are published to."""
+    checkpoint: str
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of the object store that the checkpoint is in; may be secret."""
+    token: str | None = field(default=None, repr=False)
+    event_types: tuple[str, ...] = ()
+    """Empty is all there are, also those that appear later."""
+    expected: tuple[Part, ...] = ()
+    fields: tuple[str, ...] = ("stream",)
+    part: str = "step"
+    window_s: int = 300
+    slide_s: int = 60
+    watermark_s: int = 60
+    """How much clocks may differ. Results wait as long."""
+    interval_s: float = 10.0
+    """Time between the beginnings of two micro-batches, and length of a tick."""
+    limit: float | None = None
+    """Notifications per second above which a rate is severe."""
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did so far."""
+
+    notifications: int = 0
+    late_rows: int = 0
+    """Stored before the watermark and read after it: missing in windows that were told already."""
+    alerts: Mapping[str, int] = field(default_factory=dict)
+    """Published, by kind; a micro-batch that is run again counts again."""
+    trouble: str | None = None
+    """Why a query is being started again."""
+
+
+def check(options: LiveOptions) -> None:
+    """Refuse options that cannot work, before Spark is started for nothing."""
+    if alert.EVENT_TYPE in options.event_types:
+        raise LiveFailed(f"{alert.EVENT_TYPE} is what is published and cannot be watched")
+    if not 0 < options.slide_s <= options.window_s:
+        raise LiveFailed("the slide must be at most as long as the window, and not zero")
+    _check_server(options)
+
+
+class Live:
+    """One run of the job on a session."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: LiveOptions,
+        *,
+        tell: Callable[[Outcome], None] = lambda _: None,
+        learn: Callable[[], tuple[Part, ...]] | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._spark = spark
+        self._options = options
+        self._learn = learn
+        """What is expected now; asked at every start of the queries, and so at least daily."""
+        self._tell = tell
+        self._stop = stop or threading.Event()
+        self._outcome = Outcome()
+        self._seen: dict[str, str] = {}
+        """When the last micro-batch of each query began whose progress was taken."""
+        self._failures = 0
+        self._due_again = False
+        """Whether the queries ended only to learn anew."""
+
+    def run(self) -> Outcome:
+        """Work until stopped, or until all is told (once); LiveFailed if it cannot go on."""
+        register(self._spark)
+        self._spark.dataSource.register(LiveSource)
+        # On the session, not on a command line, where any user of the machine could read them.
+        for name, value in hadoop_options(self._options.storage).items():
+            self._spark.conf.set(name, value)
+        while not self._stop.is_set():
+            failure = self._attempt()
+            if self._stop.is_set() or (failure is None and not self._due_again):
+                break
+            if failure is None:
+                continue
+            self._failures += 1
+            hopeless = failure.kind is not None and issubclass(failure.kind, HOPELESS)
+            if self._options.once or hopeless or self._failures >= ATTEMPTS:
+                raise LiveFailed(failure.text)
+            self._show(failure.text)
+            self._stop.wait(BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1])
+        return self._outcome
+
+    def _attempt(self) -> Failure | None:
+        """Run the queries until one ends; why, if not as it should."""
+        self._due_again = False
+        with contextlib.ExitStack() as running:
+            try:
+                if self._learn is not None:
+                    self._options = replace(self._options, expected=self._learn())
+                known = self._published()
+                queries = {
+                    name: running.enter_context(self._query(name, frame, known))
+                    for name, frame in self._views().items()
+                }
+                return self._follow(queries)
+            except (PySparkException, Py4JJavaError, AvisoError) as error:
+                return failure_of(error)
+            except (Py4JError, OSError) as error:
+                if self._stop.is_set():  # a signal to all of the group ends Spark's JVM too
+                    return None
+                raise LiveFailed("Spark has ended unexpectedly") from error
+
+    def _views(self) -> dict[str, DataFrame]:
+        options = self._options
+        views = {
+            RATES: rates(
+                self._rows(RATES, options.window_s),
+                window_s=options.window_s,
+                slide_s=options.slide_s,
+                watermark_s=options.watermark_s,
+                limit=options.limit,
+            )
+        }
+        if options.expected:
+            views[CYCLES] = late_cycles(
+                # What came before the first start may be part of a cycle that is not over.
+                self._rows(CYCLES, DAY_S),
+                fields=options.fields,
+                part=options.part,
+                watermark_s=options.watermark_s,
+            )
+        return views
+
+    def _rows(self, name: str, back_s: int) -> DataFrame:
+        options = self._options
+        rows = (
+            self._spark.readStream.format(FORMAT)
+            .options(**options.source)
+            .options(
+                eventType=",".join(options.event_types) or "*",
+                failOnDataLoss="false",
+                # Counts for a new checkpoint only.
+                startingTimestamp=alert.moment((int(time.time()) - back_s) * 1_000_000),
+            )
+            .options(
+                **live_options(
+                    options.expected if name == CYCLES else (),
+                    tick_s=options.interval_s,
+                    settle_s=options.watermark_s,
+                )
+            )
+            .load()
+        )
+        news = F.col("row") == NEWS
+        behind = F.col("time") < F.col("since") - F.make_dt_interval(
+            secs=F.lit(options.watermark_s)
+        )
+        return rows.observe(
+            f"{name}_{_READ}",
+            F.count(F.when(news, 1)).alias("rows"),
+            F.count(F.when(news & behind, 1)).alias("late"),
+        )
+
+    def _published(self) -> DataFrame:
+        """The identities of the newest alerts that the log has."""
+        newest = (
+            self._spark.read.format("aviso")
+            .options(**self._options.source, eventType=alert.EVENT_TYPE, failOnDataLoss="false")
+            .load()
+            .where("problem is null")
+            .orderBy(F.desc("sequence"))
+            .limit(NEWEST)
+            .select(*(F.col("identifier")[name].alias(name) for name in alert.IDENTITY))
+        )
+        # Collected: as a frame it would be read again for every micro-batch.
+        rows = [tuple(row) for row in newest.collect()]
+        columns = ", ".join(f"{name} string" for name in ("kind", "about", "window", "key"))
+        return self._spark.createDataFrame(rows, columns)
+
+    @contextlib.contextmanager
+    def _query(self, name: str, found: DataFrame, known: DataFrame) -> Iterator[StreamingQuery]:
+        options = self._options
+        fresh = found.join(F.broadcast(known), ["kind", "about", "window", "key"], "left_anti")
+        identity = ("kind", "about", "window", "key")
+        shaped = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows")).select(
+            F.lit(alert.EVENT_TYPE).alias("event_type"),
+            F.create_map(
+                F.lit("kind"), F.col("kind"),
+                F.lit("event_type"), F.col("about"),
+                F.lit("severity"), F.col("severity").cast("string"),
+                F.lit("window"), F.col("window"),
+                F.lit("key"), F.col("key"),
+            ).alias("identifier"),
+            "payload",
+            F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*identity)))).alias("id"),
+        )  # fmt: skip
+        writer = (
+            shaped.writeStream.format("aviso")
+            .options(url=options.url, idempotencyKey="id", onReject="fail")
+            .options(**({} if options.token is None else {"token": options.token}))
+            .option("checkpointLocation", f"{hadoop_url(options.checkpoint)}/{name}")
+            .outputMode("append")
+        )
+        query = (
+            writer.trigger(availableNow=True)
+            if options.once
+            else writer.trigger(processingTime=f"{round(options.interval_s * 1000)} milliseconds")
+        ).start()
+        try:
+            yield query
+        finally:
+            # One that failed, or whose Spark is gone, is stopped already.
+            with contextlib.suppress(PySparkException, Py4JError, OSError):
+                query.stop()
+
+    def _follow(self, queries: Mapping[str, StreamingQuery]) -> Failure | None:
+        """Take the progress of the queries until one fails, all end, or they are to be stopped."""
+        began = time.monotonic()
+        while True:
+            active = [query for query in queries.values() if query.isActive]
+            news = [self._take(name, query) for name, query in queries.items()]
+            if any(news):
+                self._failures = 0
+                self._show(None)
+            for query in queries.values():
+                if query not in active and (error := query.exception()) is not None:
+                    return failure_of(error)
+            if not active or self._stop.wait(POLL_S):
+                return None
+            if self._learn is not None and time.monotonic() - began > LESSON_S:
+                self._due_again = True
+                return None
+
+    def _take(self, name: str, query: StreamingQuery) -> bool:
+        seen = self._seen.get(name, "")
+        fresh = [item for item in query.recentProgress if item.timestamp > seen]
+        for item in fresh:
+            self._seen[name] = item.timestamp
+            self._outcome = added(self._outcome, name, json.loads(item.json))
+        return bool(fresh)
+
+    def _show(self, trouble: str | None) -> None:
+        self._outcome = replace(self._outcome, trouble=trouble)
+        self._tell(self._outcome)
+
+
+def added(outcome: Outcome, name: str, progress: Mapping[str, object]) -> Outcome:
+    """The outcome after a micro-batch, from what Spark tells of it in JSON."""
+    observed = progress.get("observedMetrics")
+    observed = observed if isinstance(observed, dict) else {}
+    read, told = observed.get(f"{name}_{_READ}") or {}, observed.get(f"{name}_{_ALERTS}") or {}
+    kind = alert.RATE if name == RATES else alert.LATE
+    count = outcome.alerts.get(kind, 0) + int(told.get("rows") or 0)
+    alerts = {**outcome.alerts, kind: count}
+    if name != RATES:  # both read the same notifications
+        return replace(outcome, alerts=alerts)
+    return replace(
+        outcome,
+        notifications=outcome.notifications + int(read.get("rows") or 0),
+        late_rows=outcome.late_rows + int(read.get("late") or 0),
+        alerts=alerts,
+    )
+
+
+def _check_server(options: LiveOptions) -> None:
+    """Whether the server is there and takes alerts."""
+    parts = urlsplit(options.url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_REACH_S)
+    headers = {} if options.token is None else {"Authorization": f"Bearer {options.token}"}
+    try:
+        path = f"{parts.path.rstrip('/')}/api/v1/schema/{alert.EVENT_TYPE}"
+        connection.request("GET", path, headers=headers)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise LiveFailed(f"the server {options.url} cannot be reached: {error}") from None
+    finally:
+        connection.close()
+    if status == http.client.NOT_FOUND:
+        raise LiveFailed(
+            f"the server {options.url} has no event type {alert.EVENT_TYPE}; add its schema, "
+            "which `aviso-server pipeline live --schema` prints"
+        )
+    if status >= http.client.BAD_REQUEST:
+        raise LiveFailed(f"the server {options.url} answered {status} to a question for a schema")

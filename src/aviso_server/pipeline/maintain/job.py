@@ -1,0 +1,289 @@
+"""The maintenance job: fewer and larger files, nothing that is deleted or expired, no leftovers.
+
+Theory of operation
+1. The driver reads the table's log and the tombstones, has Spark look into files that may hold
+   hidden rows, and makes the plan (plan.py).
+2. Spark tasks write the new files (rewrite.py); nothing of them is visible.
+3. The driver replaces old files by new ones, one commit per rewrite (replace.py). A rewrite whose
+   files somebody else has replaced meanwhile is given up; so is one whose files cannot be read.
+4. What nobody can still need is swept (sweep.py).
+
+The job can be killed at any moment: every commit is whole, and the rest is swept another time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from aviso_server.core.errors import AvisoError
+from aviso_server.lake.files import remove
+from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
+from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.table import find
+from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
+from aviso_server.pipeline.failure import failure_of
+from aviso_server.pipeline.inventory import File, inventory
+from aviso_server.pipeline.maintain.order import Sort
+from aviso_server.pipeline.maintain.plan import (
+    Plan,
+    Policy,
+    Removal,
+    Rewrite,
+    buried,
+    make_plan,
+    rows_of,
+    suspects,
+)
+from aviso_server.pipeline.maintain.replace import Ledger, Overtaken
+from aviso_server.pipeline.maintain.rewrite import (
+    Answer,
+    Look,
+    Task,
+    clipped,
+    hidden_rows,
+    rewritten,
+)
+from aviso_server.pipeline.maintain.sweep import expire_letters, gather, sweep
+from aviso_server.pipeline.spread import spread
+
+KEEP = timedelta(days=7)
+SHORTEST = timedelta(hours=1)
+"""Horizon below which a running read or write may lose its files."""
+
+WAVE = 64
+"""Rewrites that Spark does together before they are committed: bounds what a kill costs, and what
+the driver holds."""
+
+
+class MaintainFailed(AvisoError):
+    """The job cannot be done; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainOptions:
+    """What is maintained, and how."""
+
+    place: Place
+    event_types: tuple[str, ...] = ()
+    """Empty is all."""
+    policy: Policy = field(default_factory=Policy)
+    sort: Sort = "sequence"
+    keep: timedelta = KEEP
+    """The horizon of the sweep."""
+    force: bool = False
+    """Allow a horizon below ``SHORTEST``."""
+    dry_run: bool = False
+    today: date | None = None
+    """What retention counts from; the current UTC day unless said."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was done, or in a dry run what would be."""
+
+    plan: Plan = field(default_factory=Plan)
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    rows_hidden: int = 0
+    """Deleted and wiped rows that are gone."""
+    rows_expired: int = 0
+    letters_expired: int = 0
+    overtaken: int = 0
+    """Rewrites and removals that somebody else was quicker with."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be done, a line each."""
+    swept: list[str] = field(default_factory=list)
+
+
+Tell = Callable[[int, int], None]
+"""Progress: files that were written again, and how many there are to be."""
+
+
+def check(options: MaintainOptions) -> DeltaTable:
+    """The table; MaintainFailed if the options cannot be used on it."""
+    if options.keep < SHORTEST and not options.force:
+        raise MaintainFailed(
+            "a horizon below one hour takes files from reads and writes that are running; "
+            "if there are none, add --force"
+        )
+    table = find(options.place, NOTIFICATIONS)
+    if table is None:
+        raise MaintainFailed(f"there is no lake at {options.place.path}")
+    known = set(NOTIFICATION_TABLE.names)
+    foreign = sorted(item.name for item in table.schema().fields if item.name not in known)
+    if foreign:
+        raise MaintainFailed(
+            f"the table has columns that this version does not write ({', '.join(foreign)}), "
+            "and writing its files again would lose them"
+        )
+    return table
+
+
+def run(
+    spark: SparkSession, options: MaintainOptions, *, tell: Tell = lambda _done, _all: None
+) -> Outcome:
+    """Do the work; LakeFailed or MaintainFailed if it cannot be done at all."""
+    try:
+        return _run(spark, options, tell)
+    except PySparkException as error:
+        raise MaintainFailed(failure_of(error).text) from error
+
+
+def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> Outcome:
+    table = check(options)
+    found = inventory(table, options.event_types)
+    graves = Tombstones(options.place).look().hidden
+    plan, problems = planned(spark, options, found, graves)
+    outcome = Outcome(plan, problems=problems)
+    outcome.files_before = outcome.files_after = len(found)
+    outcome.bytes_before = outcome.bytes_after = sum(file.size for file in found)
+    if not options.dry_run:
+        ledger = Ledger(options.place, table)
+        for removal in plan.removals:
+            _remove(ledger, removal, outcome)
+        _expire_letters(options, outcome)
+        _rewrite(spark, options, ledger, graves, outcome, tell)
+        gather(options.place)
+    outcome.swept = sweep(options.place, options.keep, dry_run=options.dry_run)
+    return outcome
+
+
+def planned(
+    spark: SparkSession,
+    options: MaintainOptions,
+    found: Sequence[File],
+    graves: Mapping[str, Intervals],
+) -> tuple[Plan, list[str]]:
+    """The plan, and files that could not be looked into."""
+    today = options.today or datetime.now(UTC).date()
+    kept = [
+        file
+        for file in found
+        if (oldest := options.policy.oldest(file.event_type, today)) is None or file.day >= oldest
+    ]
+    hidden = buried(kept, graves)
+    problems: list[str] = []
+    looks = [
+        Look(file, clipped(graves[file.event_type], file.first, file.last))
+        for file in suspects(kept, graves)
+    ]
+    for look, count, problem in _looked(spark, options.place, looks):
+        if problem is not None:
+            problems.append(f"{look.file.name}: {problem}")
+        elif count:
+            hidden[look.file.path] = count
+    return make_plan(found, options.policy, today=today, hidden=hidden), problems
+
+
+def _looked(
+    spark: SparkSession, place: Place, looks: Sequence[Look]
+) -> Iterator[tuple[Look, int, str | None]]:
+    """Hidden rows of files, counted in tasks."""
+
+    def work(look: Look) -> Iterator[pa.RecordBatch]:
+        count, problem = 0, None
+        try:
+            count = hidden_rows(place, look)
+        except LakeFailed as error:
+            problem = error.message.splitlines()[0]
+        yield pa.RecordBatch.from_pydict(
+            {"path": [look.file.path], "rows": [count], "problem": pa.array([problem], pa.string())}
+        )
+
+    by_path = {look.file.path: look for look in looks}
+    for begin in range(0, len(looks), WAVE * 8):
+        part = looks[begin : begin + WAVE * 8]
+        schema = "path string, rows bigint, problem string"
+        for row in spread(spark, part, Look, work=work, schema=schema).collect():
+            yield by_path[row["path"]], int(row["rows"]), row["problem"]
+
+
+def _rewrite(
+    spark: SparkSession,
+    options: MaintainOptions,
+    ledger: Ledger,
+    graves: Mapping[str, Intervals],
+    outcome: Outcome,
+    tell: Tell,
+) -> None:
+    rewrites = outcome.plan.rewrites
+    total = sum(len(item.files) for item in rewrites)
+    done = 0
+    tell(done, total)
+    for begin in range(0, len(rewrites), WAVE):
+        wave = rewrites[begin : begin + WAVE]
+        tasks = [
+            Task(number, item, _hidden(graves, item), options.sort)
+            for number, item in enumerate(wave)
+        ]
+        for answer in _answers(spark, options.place, tasks):
+            _replace(options, ledger, wave[answer.number], answer, outcome)
+        done += sum(len(item.files) for item in wave)
+        tell(done, total)
+
+
+def _answers(spark: SparkSession, place: Place, tasks: Sequence[Task]) -> list[Answer]:
+    def work(task: Task) -> Iterator[pa.RecordBatch]:
+        answer = msgspec.msgpack.encode(rewritten(place, task))
+        yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
+
+    rows = spread(spark, tasks, Task, work=work, schema="answer binary").collect()
+    return [msgspec.msgpack.decode(bytes(row["answer"]), type=Answer) for row in rows]
+
+
+def _replace(
+    options: MaintainOptions, ledger: Ledger, item: Rewrite, answer: Answer, outcome: Outcome
+) -> None:
+    if answer.problem is not None:
+        where = f"{item.event_type} {item.day.isoformat()}"
+        outcome.problems.append(f"{where}: {answer.problem}")
+        return
+    try:
+        # Readers of changes see nothing where the same rows are in other files.
+        ledger.replace(item.files, answer.written, data_change=item.hidden > 0)
+    except Overtaken:
+        outcome.overtaken += 1
+        remove(files(options.place, NOTIFICATIONS), [file.path for file in answer.written])
+        return
+    outcome.files_after += len(answer.written) - len(item.files)
+    outcome.bytes_after += sum(file.size for file in answer.written) - item.size
+    outcome.rows_hidden += item.hidden
+
+
+def _remove(ledger: Ledger, item: Removal, outcome: Outcome) -> None:
+    try:
+        ledger.replace(item.files, (), data_change=True)
+    except Overtaken:
+        outcome.overtaken += 1
+        return
+    outcome.files_after -= len(item.files)
+    outcome.bytes_after -= sum(file.size for file in item.files)
+    rows = max(0, rows_of(item.files))
+    if item.why == "hidden":
+        outcome.rows_hidden += rows
+    else:
+        outcome.rows_expired += rows
+
+
+def _expire_letters(options: MaintainOptions, outcome: Outcome) -> None:
+    """Dead letters go with the days they belong to: what is left begins with a notification."""
+    reached: dict[str, int] = {}
+    for item in outcome.plan.removals:
+        if item.why == "expired":
+            last = max((file.last for file in item.files if file.told), default=0)
+            reached[item.event_type] = max(last, reached.get(item.event_type, 0))
+    for event_type, last in reached.items():
+        outcome.letters_expired += expire_letters(options.place, event_type, last)
+
+
+def _hidden(graves: Mapping[str, Intervals], item: Rewrite) -> tuple[tuple[int, int], ...]:
+    first = min(file.first for file in item.files)
+    return clipped(graves.get(item.event_type, NOTHING), first, max(f.last for f in item.files))

@@ -1,0 +1,110 @@
+"""Removing files that no reader can still need, and keeping the small tables small.
+
+A file is swept when no version of its table refers to it for longer than the horizon: replaced
+files, and what killed tasks left behind. The horizon must be longer than the longest read or write.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.fs as pa_fs
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from aviso_server.lake.files import remove
+from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
+from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.table import find
+from aviso_server.pipeline.letters import STAGED
+
+KEPT = "delta.deletedFileRetentionDuration"
+_DEFAULT_DAYS = 7
+"""How long Delta remembers that a file was removed, unless it is told otherwise."""
+_DAYS = re.compile(r"interval (\d+) days?")
+
+MANY_FILES = 16
+"""Files of a small table that are worth putting together."""
+
+_HOUR = timedelta(hours=1)
+
+
+def sweep(place: Place, keep: timedelta, *, dry_run: bool) -> list[str]:
+    """Remove what nobody refers to for ``keep``; the files, below the lake's folder."""
+    hours = -(-keep // _HOUR)  # upwards: rather a little late
+    swept: list[str] = []
+    for name in (NOTIFICATIONS, DEAD_LETTERS, TOMBSTONES):
+        table = find(place, name)
+        if table is None:
+            continue
+        try:
+            if not dry_run:
+                _remember(table, keep)
+            paths = table.vacuum(
+                retention_hours=hours,
+                dry_run=dry_run,
+                enforce_retention_duration=False,
+                # Also what no version ever knew: files of tasks that were killed.
+                full=True,
+            )
+        except (DeltaError, OSError) as error:
+            raise LakeFailed(f"cannot sweep {place.table(name)}: {error}") from error
+        swept += sorted({f"{name}/{path}" for path in paths})
+    return swept + _staged(place, keep, dry_run=dry_run)
+
+
+def gather(place: Place) -> None:
+    """Put the small files of the small tables together."""
+    for name in (DEAD_LETTERS, TOMBSTONES):
+        table = find(place, name)
+        if table is None or len(table.file_uris()) < MANY_FILES:
+            continue
+        try:
+            table.optimize.compact()
+        except CommitFailedError:
+            continue  # somebody wrote to it meanwhile: there is another time
+        except (DeltaError, OSError) as error:
+            raise LakeFailed(f"cannot compact {place.table(name)}: {error}") from error
+
+
+def expire_letters(place: Place, event_type: str, last: int) -> int:
+    """Remove dead letters up to a sequence; how many."""
+    table = find(place, DEAD_LETTERS)
+    if table is None:
+        return 0
+    named = event_type.replace("'", "''")
+    for _ in range(10):
+        try:
+            done = table.delete(f"event_type = '{named}' AND sequence <= {last}")
+        except CommitFailedError:
+            table.update_incremental()
+            continue
+        except (DeltaError, OSError) as error:
+            raise LakeFailed(f"cannot write to {place.table(DEAD_LETTERS)}: {error}") from error
+        return int(done.get("num_deleted_rows") or 0)
+    raise LakeFailed(f"others write to {place.table(DEAD_LETTERS)} all the time")
+
+
+def _remember(table: DeltaTable, keep: timedelta) -> None:
+    """Have removals remembered as long as files are kept.
+
+    A forgotten removal makes its file look like one that no version ever knew, whose age counts
+    from when it was written: it would go too early.
+    """
+    told = _DAYS.fullmatch(table.metadata().configuration.get(KEPT, "") or "")
+    known = int(told[1]) if told else _DEFAULT_DAYS
+    days = -(-keep // timedelta(days=1))
+    if days > known:
+        table.alter.set_table_properties({KEPT: f"interval {days} days"})
+
+
+def _staged(place: Place, keep: timedelta, *, dry_run: bool) -> list[str]:
+    """Dead letters that a killed task staged and nobody took."""
+    if find(place, DEAD_LETTERS) is None:
+        return []
+    folder = files(place, DEAD_LETTERS)
+    found = folder.get_file_info(pa_fs.FileSelector(STAGED, allow_not_found=True))
+    oldest = datetime.now(UTC) - keep
+    old = [info.path for info in found if info.is_file and info.mtime < oldest]
+    if not dry_run:
+        remove(folder, old)
+    return [f"{DEAD_LETTERS}/{path}" for path in sorted(old)]

@@ -1,0 +1,66 @@
+"""The archive job's numbers for Prometheus (docs/pipeline.md)."""
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from aviso_server.pipeline.progress import Snapshot
+
+
+class ArchiveMetrics(Collector):
+    """The last snapshot, told as series."""
+
+    def __init__(self) -> None:
+        self._last = Snapshot("starting")
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take the newest snapshot."""
+        self._last = snapshot
+
+    def collect(self) -> list[Metric]:
+        """The series as they are now."""
+        now = self._last
+        lag = GaugeMetricFamily(
+            "aviso_archive_lag_notifications",
+            "Notifications in the log that are not archived yet.",
+            labels=["event_type"],
+        )
+        for name, reach in sorted(now.event_types.items()):
+            lag.add_metric([name], max(0, reach.last - reach.through))
+        return [
+            CounterMetricFamily(
+                "aviso_archive_notifications",
+                "Notifications archived since the job was started.",
+                value=now.archived,
+            ),
+            CounterMetricFamily(
+                "aviso_archive_dead_letters",
+                "Stored messages that could not be decoded.",
+                value=now.letters,
+            ),
+            CounterMetricFamily(
+                "aviso_archive_batches", "Micro-batches committed.", value=now.batches
+            ),
+            GaugeMetricFamily(
+                "aviso_archive_rate", "Notifications per second, lately.", value=now.rate
+            ),
+            lag,
+            GaugeMetricFamily(
+                "aviso_archive_lag_seconds",
+                "Age of the oldest notification not archived yet, at most; 0 if there is none.",
+                value=now.lag_s,
+            ),
+            GaugeMetricFamily(
+                "aviso_archive_last_commit_timestamp_seconds",
+                "When the last micro-batch was committed; 0 before the first.",
+                value=now.committed_at or 0,
+            ),
+        ]
+
+
+def serve_metrics(metrics: ArchiveMetrics, port: int, host: str = "127.0.0.1") -> int:
+    """Answer scrapes until the process ends; the port, which the system picks for 0."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    server, _ = start_http_server(port, host, registry)
+    return int(server.server_port)

@@ -1,0 +1,178 @@
+"""How far the archive job is: what Spark tells of its micro-batches, in the words of the log.
+
+Rules
+- Counts are exact: notifications and dead letters are counted by Spark as they pass. Lag is what
+  the log had when it was last looked at, which is once for every micro-batch.
+- ``lag_seconds`` is an upper bound for the age of the oldest notification not yet archived: it was
+  stored after the newest archived one, and after the last time there was no lag.
+"""
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from aviso_server.core.json import Json
+
+OBSERVED = "archive"
+"""Name under which counts are observed,"""
+ROWS, LETTERS, NEWEST = "rows", "letters", "newest"
+"""and what they are: notifications, dead letters, newest storage time in microseconds."""
+
+WINDOW_S = 30.0
+"""Time over which the rate is taken."""
+
+Stage: TypeAlias = Literal["starting", "running", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where an event type is."""
+
+    through: int
+    """Last sequence that is archived."""
+    last: int
+    """Last sequence of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was found before the job began."""
+
+    reached: Mapping[str, Reach] = field(default_factory=dict)
+    oldest: float | None = None
+    """Storage time of the oldest notification not archived, seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The job at one instant."""
+
+    stage: Stage
+    archived: int = 0
+    """Notifications since the job was started."""
+    letters: int = 0
+    """Dead letters since the job was started."""
+    batches: int = 0
+    rate: float = 0.0
+    """Notifications per second, over the last half minute."""
+    lag_s: float = 0.0
+    event_types: Mapping[str, Reach] = field(default_factory=dict)
+    committed_at: float | None = None
+    """When the last micro-batch ended, seconds since the epoch."""
+    error: str | None = None
+
+    @property
+    def lag(self) -> int:
+        """Sequences of the log that are not archived yet."""
+        return sum(max(0, reach.last - reach.through) for reach in self.event_types.values())
+
+
+def as_json(snapshot: Snapshot) -> dict[str, Json]:
+    """One line of ``--progress json``."""
+    told: dict[str, Json] = {
+        "state": snapshot.stage,
+        "archived": snapshot.archived,
+        "rate": round(snapshot.rate, 1),
+        "lag": snapshot.lag,
+        "lag_seconds": round(snapshot.lag_s, 1),
+        "dead_letters": snapshot.letters,
+        "event_types": {
+            name: {"through": reach.through, "last": reach.last}
+            for name, reach in sorted(snapshot.event_types.items())
+        },
+    }
+    if snapshot.error is not None:
+        told["error"] = snapshot.error
+    return told
+
+
+class Tally:
+    """Adds up what Spark tells; times are seconds since the epoch, given by the caller."""
+
+    def __init__(self, known: Known | None = None) -> None:
+        known = known or Known()
+        self._reached = dict(known.reached)
+        self._archived = self._letters = self._batches = 0
+        self._recent: deque[tuple[float, int]] = deque()
+        self._began: float | None = None
+        self._newest = known.oldest or 0.0
+        """Storage time of the newest archived notification, or of the oldest that is not."""
+        self._caught_up = 0.0
+        """The last time there was no lag."""
+        self._committed_at: float | None = None
+
+    def add(self, text: str, now: float) -> None:
+        """Take the progress of one micro-batch, as Spark writes it in JSON."""
+        progress = json.loads(text)
+        counts = _counts(progress.get("observedMetrics", {}).get(OBSERVED, {}))
+        rows = counts.get(ROWS, 0)
+        self._archived += rows
+        self._letters += counts.get(LETTERS, 0)
+        self._newest = max(self._newest, counts.get(NEWEST, 0) / 1_000_000)
+        self._recent.append((now, rows))
+        for source in progress.get("sources", ()):
+            start, end = _offset(source.get("startOffset")), _offset(source.get("endOffset"))
+            # Spark also tells of looks at the log that found nothing.
+            if start != end:
+                self._batches += 1
+                self._committed_at = now
+            self._reach(end, _offset(source.get("latestOffset")))
+        if not self._behind():
+            self._caught_up = now
+
+    def idle(self, now: float) -> None:
+        """Take note that the log was looked at and had nothing new."""
+        self._reached = {name: Reach(r.through, r.through) for name, r in self._reached.items()}
+        self._caught_up = now
+
+    def started(self, now: float) -> None:
+        """Take note that the query runs."""
+        self._began = now
+
+    def snapshot(self, stage: Stage, now: float, error: str | None = None) -> Snapshot:
+        """Everything known."""
+        known = max(self._newest, self._caught_up)
+        return Snapshot(
+            stage,
+            archived=self._archived,
+            letters=self._letters,
+            batches=self._batches,
+            rate=self._rate(now),
+            lag_s=max(0.0, now - known) if self._behind() and known else 0.0,
+            event_types=dict(self._reached),
+            committed_at=self._committed_at,
+            error=error,
+        )
+
+    def _behind(self) -> bool:
+        return any(reach.last > reach.through for reach in self._reached.values())
+
+    def _rate(self, now: float) -> float:
+        while self._recent and self._recent[0][0] < now - WINDOW_S:
+            self._recent.popleft()
+        if not self._recent or self._began is None:
+            return 0.0
+        return sum(rows for _, rows in self._recent) / max(1.0, min(WINDOW_S, now - self._began))
+
+    def _reach(self, end: Mapping[str, int], latest: Mapping[str, int]) -> None:
+        for name in end.keys() | latest.keys():
+            through = end.get(name, 1) - 1
+            self._reached[name] = Reach(through, max(through, latest.get(name, 1) - 1))
+
+
+def _counts(observed: dict[str, Json]) -> dict[str, int]:
+    """Observed numbers; through Connect they come as a row, names and values apart."""
+    match observed:
+        case {"values": list(values), "schema": {"fields": list(fields)}}:
+            names = [field["name"] for field in fields if isinstance(field, dict)]
+            observed = {str(name): value for name, value in zip(names, values, strict=True)}
+    return {name: value for name, value in observed.items() if isinstance(value, int)}
+
+
+def _offset(value: Json) -> dict[str, int]:
+    """An offset; Spark writes it as JSON or as the text of it."""
+    if isinstance(value, str):
+        value = json.loads(value)
+    return {name: int(str(n)) for name, n in value.items()} if isinstance(value, dict) else {}

@@ -1,0 +1,165 @@
+"""A replay into files: all of them appear at once, or none.
+
+Rules
+- Tasks write into a hidden folder beside the output, which is renamed when everything is there. An
+  object store cannot rename: files are written in place, and ``_SUCCESS``, or the first commit of
+  the Delta table, says that they are complete.
+- Files are in sequence order by name, and within.
+- An output that exists is never touched.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow.fs as pa_fs
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, create_table_with_add_actions
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from aviso_server.pipeline.past import TABLE, answer
+from aviso_server.pipeline.plan import Plan
+from aviso_server.pipeline.replay.options import Files, Outcome, Progress, ReplayFailed, chunks
+from aviso_server.pipeline.replay.order import in_pieces
+from aviso_server.pipeline.replay.parts import TOLD, Folder, Writer, event_writer, parquet_writer
+from aviso_server.pipeline.replay.trouble import spark_failures
+from aviso_server.pipeline.typed import typed
+
+SUCCESS = "_SUCCESS"
+
+
+def write_files(
+    spark: SparkSession,
+    plan: Plan,
+    target: Files,
+    *,
+    chunk: int,
+    tell: Callable[[Progress], None],
+) -> Outcome:
+    """Write the answer of a plan; ReplayFailed if that is not possible."""
+    output = _Output(target)
+    total = max(0, plan.last - plan.first + 1)
+    try:
+        output.begin()
+        tell(Progress(0, total, 0))
+        for first, last in chunks(plan.first, plan.last, chunk):
+            piece = plan.between(first, last)
+            if piece.files or piece.source is not None:
+                with spark_failures():
+                    output.add(_rows(spark, piece, target), first, last)
+            tell(Progress(last - plan.first + 1, total, output.rows))
+        output.finish(_shape(spark, plan, target))
+    except (OSError, DeltaError) as error:
+        output.discard()
+        raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
+    except BaseException:
+        output.discard()
+        raise
+    return Outcome(output.rows, plan.first, plan.last, files=len(output.told))
+
+
+def _rows(spark: SparkSession, plan: Plan, target: Files) -> DataFrame:
+    rows = answer(spark, plan)
+    return typed(rows, plan.schema) if target.typed else rows
+
+
+def _shape(spark: SparkSession, plan: Plan, target: Files) -> DataFrame:
+    """A frame without rows and with the columns of the output."""
+    empty = spark.createDataFrame([], TABLE)
+    return typed(empty, plan.schema) if target.typed else empty
+
+
+@dataclass(slots=True)
+class _Output:
+    """Files on their way to being an output."""
+
+    target: Files
+    run: str = field(default_factory=lambda: uuid4().hex[:12])
+    told: list[Row] = field(default_factory=list)
+    rows: int = 0
+    _begun: bool = False
+
+    @property
+    def _final(self) -> Folder:
+        return Folder(self.target.path.rstrip("/"), self.target.storage)
+
+    @property
+    def _folder(self) -> Folder:
+        """Where the tasks write."""
+        final = self._final
+        if final.remote:
+            return final
+        return Folder(str(final.local.absolute().with_name(f".{final.local.name}.{self.run}")))
+
+    def begin(self) -> None:
+        """Refuse an output that is there."""
+        final = self._final
+        if final.remote:
+            taken = bool(final.open().get_file_info(pa_fs.FileSelector("", allow_not_found=True)))
+        else:
+            taken = final.local.exists() and (
+                not final.local.is_dir() or any(final.local.iterdir())
+            )
+        if taken:
+            raise ReplayFailed(f"{final.path} exists already: choose another output")
+        self._begun = True
+        self._folder.open()
+
+    def add(self, rows: DataFrame, first: int, last: int) -> None:
+        """Write the rows of a range."""
+        ordered = in_pieces(rows, first, last, size=self.target.rows)
+        # One row comes back for each file.
+        found = ordered.mapInArrow(self._writer(rows), TOLD).collect()
+        self.told += found
+        self.rows += sum(row.rows for row in found)
+
+    def finish(self, shape: DataFrame) -> None:
+        """Make everything visible at once."""
+        folder, source = self._folder, self._folder.open()
+        known = {row.path for row in self.told}
+        for path in self._ours(source):
+            if path not in known:  # of an attempt that failed
+                source.delete_file(path)
+        if self.target.format == "delta":
+            self._commit(folder, shape)
+        else:
+            with source.open_output_stream(SUCCESS):
+                pass
+        if not folder.remote:
+            folder.local.rename(self._final.local.absolute())
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        if not self._begun:
+            return
+        if not self._folder.remote:
+            shutil.rmtree(self._folder.local, ignore_errors=True)
+            return
+        source = self._folder.open()
+        for path in self._ours(source):
+            source.delete_file(path)
+
+    def _writer(self, rows: DataFrame) -> Writer:
+        folder, target = self._folder, self.target
+        if target.format == "ndjson":
+            return event_writer(folder, self.run, target.base_url, polygon_text=target.polygon_text)
+        return parquet_writer(folder, self.run, to_arrow_schema(rows.schema, timezone="UTC"))
+
+    def _commit(self, folder: Folder, shape: DataFrame) -> None:
+        """Files and table in one commit, its first."""
+        now_ms = time.time_ns() // 1_000_000
+        create_table_with_add_actions(
+            folder.path,
+            DeltaSchema.from_arrow(to_arrow_schema(shape.schema, timezone="UTC")),
+            [AddAction(row.path, row.size, {}, now_ms, True, row.statistics) for row in self.told],  # noqa: FBT003
+            mode="error",
+            storage_options=dict(folder.storage),
+        )
+
+    def _ours(self, source: pa_fs.FileSystem) -> list[str]:
+        found = source.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
+        return [item.path for item in found if f"-{self.run}-" in item.base_name]

@@ -1,0 +1,27 @@
+"""The replay job: plan once, then write files or publish."""
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from aviso_server.pipeline.plan import Plan, planned
+from aviso_server.pipeline.replay.files import write_files
+from aviso_server.pipeline.replay.options import Files, Options, Outcome, Progress
+from aviso_server.pipeline.replay.server import publish
+
+
+def run(
+    spark: SparkSession,
+    options: Options,
+    *,
+    tell: Callable[[Progress], None] = lambda _: None,
+    plan: Plan | None = None,
+) -> Outcome:
+    """Do a replay; AvisoError if it cannot be done or cannot go on.
+
+    Whoever starts Spark for it may plan before, and learn sooner that the question is wrong.
+    """
+    plan = planned(options.question) if plan is None else plan
+    if isinstance(options.target, Files):
+        return write_files(spark, plan, options.target, chunk=options.chunk, tell=tell)
+    return publish(spark, plan, options.target, chunk=options.chunk, tell=tell)

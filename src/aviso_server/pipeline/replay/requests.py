@@ -1,0 +1,81 @@
+"""Rows as requests for another server, made in Spark tasks and handed over in sequence order."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from aviso_server.pipeline.replay.order import in_pieces
+from aviso_server.pipeline.replay.parts import shaped
+from aviso_server.pipeline.sink.request import Refusal, Request, Row, prepared, rows_of
+
+PIECE = 20_000
+"""Sequences that come to the driver together; two pieces at most are there at a time."""
+
+_ITEM = StructType(
+    [
+        StructField("sequence", LongType()),
+        StructField("body", BinaryType()),
+        StructField("problem", StringType()),
+    ]
+)
+_ROWS = pa.schema([("sequence", pa.int64()), ("body", pa.binary()), ("problem", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A notification of the source, on its way."""
+
+    sequence: int
+    key: str
+    body: bytes
+    problem: str | None = None
+    """Why it cannot be put into a request; then there is no body."""
+
+    @property
+    def request(self) -> Request:
+        """What the sink's client sends."""
+        return Request(Row(None, None, None, key=self.key), self.key, self.body)
+
+
+def key_of(origin: str, event_type: str, sequence: int) -> str:
+    """The idempotency key of a notification: the same in every run that sends it."""
+    told = f"{origin}\n{event_type}@{sequence}".encode()
+    return f"replay-{hashlib.blake2b(told, digest_size=20).hexdigest()}"
+
+
+def items(
+    rows: DataFrame, event_type: str, origin: str, *, first: int, last: int
+) -> Iterator[Item]:
+    """The rows of a range as requests, in order, a piece of the range at a time."""
+    ordered = in_pieces(rows, first, last, size=PIECE)
+    made = ordered.mapInArrow(_maker(event_type, origin), _ITEM)
+    for row in made.toLocalIterator(prefetchPartitions=True):
+        key = key_of(origin, event_type, row.sequence)
+        yield Item(row.sequence, key, bytes(row.body or b""), row.problem)
+
+
+def _maker(
+    event_type: str, origin: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sequences = batch.column("sequence").to_pylist()
+            bodies, problems = [], []
+            for row, sequence in zip(rows_of(shaped(batch)), sequences, strict=True):
+                made = prepared(replace(row, key=key_of(origin, event_type, sequence)))
+                bodies.append(made.body if isinstance(made, Request) else None)
+                problems.append(made.message if isinstance(made, Refusal) else None)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(sequences, pa.int64()),
+                    pa.array(bodies, pa.binary()),
+                    pa.array(problems, pa.string()),
+                ],
+                schema=_ROWS,
+            )
+
+    return make

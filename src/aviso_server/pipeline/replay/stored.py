@@ -1,0 +1,189 @@
+"""What a server has already of the notifications that a killed run may have sent to it.
+
+Rules
+- Only what the server stored after the last entry of the ledger is looked at.
+- Notifications are compared by content, as the server's own schema makes it of our request. Equal
+  ones count as often as they are there.
+- A replay request must name the required fields, so the server is asked once for each combination
+  of their values.
+"""
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import TypeAlias, cast
+
+from aviso_server.core.announcement import notification_of
+from aviso_server.core.batch import parse_batch
+from aviso_server.core.errors import AvisoError
+from aviso_server.core.geometry import Area, Box
+from aviso_server.core.json import Json, compact
+from aviso_server.core.notification import Notification, Record
+from aviso_server.core.schema import Schema
+from aviso_server.pipeline.replay.options import ReplayFailed
+from aviso_server.pipeline.sink.options import Options as Sink
+from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.ranges import Range
+from aviso_server.pipeline.source.reading import ask
+
+Content: TypeAlias = tuple[object, ...]
+
+MARGIN = 0.01
+"""Degrees around a cloud of points, so that an area holds all of them."""
+
+
+class Stored:
+    """Asks a server what its stream of an event type holds."""
+
+    def __init__(self, sink: Sink, event_type: str) -> None:
+        self._sink = sink
+        self._event_type = event_type
+        self._schema: Schema | None = None
+
+    def last(self, bodies: Sequence[bytes]) -> int | None:
+        """The last sequence of the stream now; None if it would take none of these requests."""
+        ways = self._asking(bodies)
+        if not ways:
+            return None
+        return ask(self._options(ways[0]), lambda log: _last(log, self._event_type))
+
+    def of(self, bodies: Sequence[bytes], *, above: int) -> tuple[list[bool], int]:
+        """For each request whether what it asks for was stored above a sequence, and where the
+        stream ended then."""
+        contents = {number: content(item) for number, item in self._sound(bodies).items()}
+        wanted = set(contents.values())
+        there: Counter[Content] = Counter()
+        reached = above
+        for identifier in self._asking(bodies):
+            found, last = ask(self._options(identifier), lambda log: self._tail(log, above, wanted))
+            # One that answers to several of the questions is one all the same.
+            there |= found
+            reached = max(reached, last)
+        return _matched([contents.get(number) for number in range(len(bodies))], there), reached
+
+    async def _tail(
+        self, log: Log, above: int, wanted: set[Content]
+    ) -> tuple["Counter[Content]", int]:
+        there: Counter[Content] = Counter()
+        last = await _last(log, self._event_type)
+        if last <= above:
+            return there, last
+        async with aclosing(log.read(Range(self._event_type, above + 1, last))) as parts:
+            async for part in parts:
+                if part.lost:
+                    raise self._gone(*part.lost[0])
+                records = (item for item in part.entries if isinstance(item, Record))
+                contents = (content(record.notification) for record in records)
+                there.update(item for item in contents if item in wanted)
+        return there, last
+
+    def _gone(self, first: int, last: int) -> ReplayFailed:
+        return ReplayFailed(
+            f"{self._sink.url} no longer keeps its notifications {first} to {last} of "
+            f"'{self._event_type}', so nobody can tell which of the last ones were published. "
+            "Look at its end, and begin again behind it with another state folder"
+        )
+
+    def _sound(self, bodies: Sequence[bytes]) -> dict[int, Notification]:
+        """What the server makes of requests; those that it rejects are absent."""
+        schema = self.schema
+        made = {}
+        items = parse_batch(b"[" + b",".join(bodies) + b"]", max_items=len(bodies))
+        for number, item in enumerate(items):
+            if isinstance(item, AvisoError):
+                continue
+            try:
+                made[number] = notification_of(schema, item[0])
+            except AvisoError:
+                continue
+        return made
+
+    def _asking(self, bodies: Sequence[bytes]) -> list[dict[str, Json]]:
+        """Identifiers of replay requests that all of these answer to, distinct."""
+        schema = self.schema
+        required = {field.name for field in schema.fields if field.required}
+        ways: dict[bytes, dict[str, Json]] = {}
+        for item in self._sound(bodies).values():
+            way: dict[str, Json] = {
+                name: text for name, text in item.identifier.items() if name in required
+            }
+            if schema.spatial is not None and schema.spatial.name in required:
+                way["polygon"] = _around(item)
+            ways.setdefault(compact(cast("Json", way)), way)
+        return list(ways.values())
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that the server shows."""
+        if self._schema is None:
+            self._schema = ask(self._options({}), lambda log: log.schema(self._event_type))
+        return self._schema
+
+    def _options(self, identifier: Mapping[str, Json]) -> Options:
+        given = {
+            "url": self._sink.url,
+            "eventType": self._event_type,
+            "filter": compact(dict(identifier)).decode(),
+            **_login(self._sink.authorization),
+        }
+        return read_options(given)
+
+
+def content(item: Notification) -> Content:
+    """What makes a notification: not its topic, and not how a polygon is spelled."""
+    place = None if item.geometry is None else (type(item.geometry), item.geometry.points)
+    return tuple(sorted(item.identifier.items())), place, item.payload
+
+
+def _matched(contents: Sequence[Content | None], there: "Counter[Content]") -> list[bool]:
+    """Which of ours are there; of equal ones the first, for they were sent in order.
+
+    A stream may keep only the newest notification about a thing. So if a later one about the same
+    thing is there, those before it were too: sent now, they would take its place.
+    """
+    left = there.copy()
+    found = []
+    for item in contents:
+        found.append(item is not None and left[item] > 0)
+        if item is not None:
+            left[item] -= 1
+    later: set[Content] = set()
+    for number, item in reversed(list(enumerate(contents))):
+        if item is not None and found[number]:
+            later.add(item[:2])
+        elif item is not None and item[:2] in later:
+            found[number] = True
+    return found
+
+
+async def _last(log: Log, event_type: str) -> int:
+    return (await log.ends(event_type)).last
+
+
+def _around(item: Notification) -> Json:
+    """An area that the notification's place shares a point with."""
+    place = item.geometry
+    if isinstance(place, Area) or place is None:
+        return None if place is None else cast("Json", place.points)
+    box = place.box
+    wide = Box(
+        max(box.min_lat - MARGIN, -90.0),
+        max(box.min_lon - MARGIN, -180.0),
+        min(box.max_lat + MARGIN, 90.0),
+        min(box.max_lon + MARGIN, 180.0),
+    )
+    low, high = (wide.min_lat, wide.min_lon), (wide.max_lat, wide.max_lon)
+    return cast("Json", [low, (low[0], high[1]), high, (high[0], low[1]), low])
+
+
+def _login(authorization: str | None) -> dict[str, str]:
+    """The source's options for what the sink sends as a header."""
+    if authorization is None:
+        return {}
+    scheme, _, rest = authorization.partition(" ")
+    if scheme == "Bearer":
+        return {"token": rest}
+    user, _, word = base64.b64decode(rest).decode().partition(":")
+    return {"username": user, "password": word}

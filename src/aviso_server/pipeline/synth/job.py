@@ -1,0 +1,193 @@
+"""The job ``pipeline synth``: a synthetic history into a lake, a file of requests, or a server."""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from aviso_server.core.errors import AvisoError
+from aviso_server.lake.commit import archived_through, commit
+from aviso_server.lake.files import Written, remove
+from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.table import find
+from aviso_server.pipeline.pace import Pace
+from aviso_server.pipeline.sink.client import Client, NotSent
+from aviso_server.pipeline.sink.options import Options as Server
+from aviso_server.pipeline.sink.request import Refusal, Request, Row
+from aviso_server.pipeline.synth.crew import Task, in_spark, side_by_side, write
+from aviso_server.pipeline.synth.generate import requests
+from aviso_server.pipeline.synth.kinds import KINDS
+from aviso_server.pipeline.synth.plan import Part, Plan, parts, tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Told: TypeAlias = Callable[[int], None]
+"""Hears how many notifications more are done."""
+
+_UNKNOWN = Row(None, None, None)
+
+
+class SynthFailed(AvisoError):
+    """The history could not be delivered; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to make and where it goes: exactly one of the three places."""
+
+    plan: Plan
+    lake: Place | None = None
+    ndjson: Path | None = None
+    server: Server | None = None
+    processes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was made."""
+
+    counts: Mapping[str, int]
+    """Notifications by event type."""
+    seconds: float
+
+    @property
+    def count(self) -> int:
+        """Of all notifications."""
+        return sum(self.counts.values())
+
+
+def run(
+    options: Options, *, spark: "SparkSession | None" = None, told: Told = lambda _: None
+) -> Outcome:
+    """Make the history; SynthFailed, LakeFailed or BadPlan, and then nothing of it is visible.
+
+    With a session a lake is written by the tasks of Spark. What a server has taken it keeps.
+    """
+    began = time.monotonic()
+    made = parts(options.plan)
+    if options.lake is not None:
+        _to_lake(options, options.lake, made, spark=spark, told=told)
+    elif options.ndjson is not None:
+        _to_file(options, options.ndjson, made, told=told)
+    elif options.server is not None:
+        _to_server(options, options.server, made, told=told)
+    counts: Counter[str] = Counter()
+    for part in made:
+        counts[part.event_type] += part.count
+    return Outcome(counts, time.monotonic() - began)
+
+
+def _to_lake(
+    options: Options, place: Place, made: list[Part], *, spark: "SparkSession | None", told: Told
+) -> None:
+    _refuse_full(place)
+    plan, todo = options.plan, list(tasks(made))
+    # The big ones first: the last to end then is a small one.
+    todo.sort(key=lambda task: -sum(part.count for part in task))
+    written: list[Written] = []
+    try:
+        if spark is not None:
+            done = in_spark(spark, place, plan, todo)
+        else:
+            work = partial(write, place, plan)
+            done = side_by_side(work, todo, processes=options.processes)
+        for found in done:
+            written += found
+            told(sum(item.rows for item in found))
+        _commit(place, written, made)
+    except BaseException as error:
+        # What cannot be removed either, on a full or broken disk, must not hide the error.
+        with contextlib.suppress(OSError):
+            remove(files(place, NOTIFICATIONS), [item.path for item in written])
+        if isinstance(error, OSError):
+            raise LakeFailed(f"cannot write to {place.path}: {error}") from error
+        raise
+
+
+def _refuse_full(place: Place) -> None:
+    """Sequences begin at 1, so there must be none yet."""
+    table = find(place, NOTIFICATIONS)
+    if table is None:
+        return
+    for name in KINDS:
+        if through := archived_through(table, name):
+            raise LakeFailed(
+                f"the lake {place.path} has '{name}' up to sequence {through} already; "
+                "a synthetic history needs a lake of its own"
+            )
+
+
+def _commit(place: Place, written: list[Written], made: list[Part]) -> None:
+    marks = {part.event_type: part.first + part.count - 1 for part in made}
+    added = commit(place, written, marks)
+    if added.rows != sum(item.rows for item in written):
+        raise LakeFailed(f"somebody else wrote to the lake {place.path} meanwhile")
+
+
+def _to_file(options: Options, path: Path, made: list[Part], *, told: Told) -> None:
+    """Requests of all event types in the order of time; the name appears with the whole file."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with draft.open("wb") as file:
+            work = partial(lines, options.plan)
+            for text, count in side_by_side(work, _hours(made), processes=options.processes):
+                file.write(text)
+                told(count)
+        draft.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise SynthFailed(f"cannot write {path}: {error.strerror or error}") from error
+        raise
+
+
+def lines(plan: Plan, task: Task, *, key: str | None = None) -> tuple[bytes, int]:
+    """The requests of parts that happen together, one a line, and how many they are."""
+    found = [piece for part in task for piece in requests(plan, part, key=key)]
+    order = np.argsort(np.concatenate([ns for ns, _ in found]), kind="stable")
+    texts = pa.concat_arrays([text for _, text in found]).take(pa.array(order))
+    return "".join(f"{text}\n" for text in texts.to_pylist()).encode(), len(order)
+
+
+def _hours(made: list[Part]) -> Iterator[Task]:
+    """Parts of the same hour, ascending."""
+    ordered = sorted(made, key=lambda part: part.hour)
+    for _, together in groupby(ordered, key=lambda part: part.hour):
+        yield list(together)
+
+
+def _to_server(options: Options, server: Server, made: list[Part], *, told: Told) -> None:
+    plan = options.plan
+    key = f"synth-{plan.seed}-{plan.start:%Y%m%d}-{plan.days}-{plan.count}"
+    client = Client(server)
+    work = partial(lines, plan, key=key)
+    pace = Pace(server.rate)
+    try:
+        for text, _ in side_by_side(work, _hours(made), processes=options.processes):
+            bodies = text.splitlines()
+            for first in range(0, len(bodies), server.batch_size):
+                chunk = bodies[first : first + server.batch_size]
+                pace.wait(len(chunk))
+                outcomes = client.post([Request(_UNKNOWN, "", body) for body in chunk])
+                refused = next((item for item in outcomes if isinstance(item, Refusal)), None)
+                if refused is not None:
+                    raise SynthFailed(
+                        f"{server.url} refuses a synthetic notification: {refused.message}; "
+                        "does it serve examples/config.yaml?"
+                    )
+                told(len(chunk))
+    except NotSent as error:
+        raise SynthFailed(str(error)) from error
+    finally:
+        client.close()

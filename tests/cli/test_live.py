@@ -1,0 +1,105 @@
+"""``aviso-server pipeline live``: help that teaches, and errors that fit on a line."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from support.config import document, on_jetstream
+from typer.testing import CliRunner, Result
+
+from aviso_server.cli.commands import app
+from aviso_server.cli.live import summary
+from aviso_server.core.json import Json
+from aviso_server.pipeline.live.alert import EVENT_TYPE
+from aviso_server.pipeline.live.job import Outcome
+
+NOWHERE = "nats://127.0.0.1:1"
+JETSTREAM: dict[str, Json] = on_jetstream(NOWHERE)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration of the machine the tests run on."""
+    for name in os.environ:
+        if name.upper().startswith("AVISOSERVER_") or name in ("NATS_TOKEN", "AVISO_TOKEN"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def _live(*arguments: str, sections: dict[str, Json] = JETSTREAM) -> Result:
+    Path("config.yaml").write_text(yaml.safe_dump(document(sections)))
+    command = ["pipeline", "live", "--config", "config.yaml", *arguments]
+    return CliRunner().invoke(app, command, prog_name="aviso-server")
+
+
+def test_help_teaches_by_example() -> None:
+    """Commands that can be typed, in plain text, and how alerts are followed."""
+    result = _live("--help")
+    assert result.exit_code == 0
+    assert "aviso-server pipeline live --config examples/config.yaml\n" in result.stdout
+    assert '"event_type": "aviso_alert"' in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_the_schema_can_be_printed() -> None:
+    """As it goes into a configuration; nothing else is needed for that."""
+    result = CliRunner().invoke(app, ["pipeline", "live", "--schema"])
+    assert result.exit_code == 0
+    assert list(yaml.safe_load(result.stdout)) == [EVENT_TYPE]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--window", "5"), "duration must include a unit"),
+        (("--slide", "0s"), "must be at least 1s"),
+        (("--url", "ftp://x"), "url is http"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], why: str) -> None:
+    """Exit code 2 names the option."""
+    result = _live(*arguments, "--checkpoint", "c")
+    assert result.exit_code == 2
+    assert why in result.stderr
+    assert arguments[0] in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "there is no lake to keep a checkpoint in: give --checkpoint PATH"),
+        (("--checkpoint", "c", "--expect", "none.yaml"), "No such file or directory: 'none.yaml'"),
+        (("--checkpoint", "c", "--expect", "bad.yaml"), "bad.yaml is not YAML"),
+        (("--checkpoint", "c", "--expect", "list.yaml"), "item 1 of what is expected: unknown: a"),
+        (("--checkpoint", "c", "--event-type", EVENT_TYPE), "cannot be watched"),
+        (("--checkpoint", "c", "--slide", "6m"), "the slide must be at most as long"),
+        (("--checkpoint", "c", "--url", "http://127.0.0.1:1"), "cannot be reached"),
+    ],
+)
+def test_errors_fit_on_a_line(arguments: tuple[str, ...], why: str) -> None:
+    """Exit code 1 before Spark is started, and no stack trace."""
+    Path("bad.yaml").write_text("[")
+    Path("list.yaml").write_text("[{a: 1}]")
+    result = _live(*arguments)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("aviso-server pipeline live: ")
+    assert why in line
+
+
+def test_there_must_be_a_log() -> None:
+    """Notifications that are in the memory of a server cannot be read by a job."""
+    result = _live("--checkpoint", "c", sections={})
+    assert result.exit_code == 1
+    assert "notification_backend.kind is in_memory" in result.stderr
+
+
+def test_the_summary_is_one_line() -> None:
+    """What was read and told; what came behind the watermark only if something did."""
+    outcome = Outcome(1200, 0, {"rate": 3, "late": 1})
+    assert summary(outcome) == "1,200 notifications; alerts: 1 late, 3 rate"
+    assert summary(Outcome(1, 1)) == (
+        "1 notifications; alerts: none; 1 notifications came behind the watermark"
+    )

@@ -1,0 +1,210 @@
+"""``aviso-server pipeline archive``: help that teaches, and errors that fit on a line."""
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+from support.archive import archive_process
+from support.archived import assert_same
+from support.config import document, on_jetstream
+from support.log import SCHEMAS, fill, log_at
+from support.nats import nats_server
+from typer.testing import CliRunner, Result
+
+from aviso_server.cli import progress
+from aviso_server.cli.commands import app
+from aviso_server.core.json import Json
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline.progress import Reach, Snapshot
+
+NOWHERE = "nats://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration of the machine the tests run on."""
+    for name in os.environ:
+        if name.upper().startswith("AVISOSERVER_") or name == "NATS_TOKEN":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def _config(folder: Path, sections: dict[str, Json]) -> str:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(document(sections, schemas=SCHEMAS)))
+    return str(path)
+
+
+def _archive(*arguments: str) -> Result:
+    command = ["pipeline", "archive", *arguments]
+    return CliRunner().invoke(app, command, prog_name="aviso-server")
+
+
+def test_help_teaches_by_example() -> None:
+    """Commands that can be typed, every option, in plain text."""
+    result = _archive("--help")
+    assert result.exit_code == 0
+    assert "Examples:\n" in result.stdout
+    assert "aviso-server pipeline archive --config examples/config.yaml --once" in result.stdout
+    for option in ("--once", "--lake", "--remote", "--no-fail-on-data-loss", "--metrics-port"):
+        assert option in result.stdout
+    assert "\x1b" not in result.stdout
+    assert "archive" in CliRunner().invoke(app, ["pipeline"]).output
+
+
+def test_other_commands_need_no_spark() -> None:
+    """They start without loading it, or Arrow, or Delta."""
+    seen = (
+        "import sys; import aviso_server.cli.commands; "
+        "print([n for n in ('pyspark', 'py4j', 'pyarrow', 'deltalake') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
+    """In one line, without a stack trace."""
+    config = _config(tmp_path, {**on_jetstream(NOWHERE), "lake": {"path": "lake"}})
+    hidden = (
+        "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'aviso-server'; "
+        "from aviso_server.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "pipeline", "archive", "--config", config],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "PySpark is not installed; install it with: pip install 'aviso-server[spark]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sections", "arguments", "message"),
+    [
+        (on_jetstream(NOWHERE), [], "there is no lake to write to: set lake.path"),
+        ({}, ["--lake", "lake"], "there is no log to archive: notification_backend.kind is in_mem"),
+        (on_jetstream(NOWHERE), ["--lake", "lake"], "NATS connect failed: "),
+        (on_jetstream(NOWHERE), ["--lake", "config.yaml"], "cannot make the table "),
+        (
+            on_jetstream(NOWHERE),
+            ["--lake", "lake", "--remote", "sc://127.0.0.1:1"],
+            "the Spark Connect server 127.0.0.1:1 cannot be reached",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, sections: dict[str, Json], arguments: list[str], message: str
+) -> None:
+    """On stderr with exit code 1, before any JVM is started; the state is told to programs too."""
+    result = _archive(
+        "--config", _config(tmp_path, sections), "--progress", "json", "--once", *arguments
+    )
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"aviso-server pipeline archive: {message}")
+    told = [json.loads(text) for text in result.stdout.splitlines()]
+    assert not told or told[-1]["state"] == "failed"
+
+
+def test_verbose_shows_where_it_came_from(tmp_path: Path) -> None:
+    """A stack trace for those who ask for one."""
+    config = _config(tmp_path, on_jetstream(NOWHERE))
+    result = _archive("--config", config, "--lake", "lake", "--progress", "none", "--verbose")
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--conf", "novalue"], "must look like NAME=VALUE"),
+        (["--storage-option", "=x"], "must look like NAME=VALUE"),
+        (["--interval", "soon"], "--interval"),
+        (["--interval", "0s"], "must be at least 1s"),
+        (["--progress", "loud"], "--progress"),
+    ],
+)
+def test_options_are_checked(tmp_path: Path, arguments: list[str], message: str) -> None:
+    """Before anything is done, with exit code 2."""
+    result = _archive("--config", _config(tmp_path, {}), *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_the_line_for_people() -> None:
+    """State, event types, counts, rate, lag in notifications and seconds, last commit, trouble."""
+    snapshot = Snapshot(
+        "running",
+        archived=1234,
+        letters=2,
+        rate=567.8,
+        lag_s=7.2,
+        event_types={"storm": Reach(90, 100), "flood": Reach(5, 5)},
+        committed_at=0.0,
+        error="NATS is away",
+    )
+    text = progress.line(snapshot)
+    for part in (
+        "archive running  flood, storm  1,234 archived  568/s  lag 10 (7 s)  2 dead letters",
+        "last commit ",
+        "NATS is away",
+    ):
+        assert part in text
+    assert "4 event types" in progress.line(
+        Snapshot("running", event_types={name: Reach(0, 0) for name in "abcd"})
+    )
+
+
+def test_where_nobody_watches_little_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each change of state."""
+    with progress.shown("auto") as show:
+        for stage in ("starting", "running", "running", "running", "stopped"):
+            show(Snapshot(stage))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split()[1] for line in err.splitlines()] == ["starting", "running", "stopped"]
+
+
+def test_a_terminal_shows_one_live_line() -> None:
+    """The line replaces itself."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    with progress.live(console) as show:
+        for count in (1, 2):
+            show(Snapshot("running", archived=count))
+    assert "2 archived" in screen.getvalue()
+    assert screen.getvalue().count("\n") <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_it_archives_and_ends(tmp_path: Path) -> None:
+    """From the command line to the lake; nothing on stderr, Spark's own noise least of all."""
+
+    async def filled(url: str) -> None:
+        async with log_at(url) as log:
+            await fill(log, "storm", range(20))
+
+    with nats_server(tmp_path / "nats") as server:
+        asyncio.run(filled(server.url))
+        arguments = ("--once", "--master", "local[2]")
+        with archive_process(server.url, tmp_path / "job", *arguments) as job:
+            assert job.wait() == 0, job.errors
+            assert job.errors == ""
+            states = [line["state"] for line in job.lines]
+            assert states == ["starting", *["running"] * (len(states) - 2), "stopped"]
+            assert job.lines[0]["lag"] == 20
+            assert job.lines[-1]["archived"] == 20
+        place = Place(str(tmp_path / "job" / "lake"))
+        assert asyncio.run(assert_same(server.url, place, "storm")) == 20

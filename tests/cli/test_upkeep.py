@@ -1,0 +1,134 @@
+"""The commands maintain and audit: usage, errors before Spark starts, and one whole run."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+from support.lake import filled, record
+from typer.testing import CliRunner, Result
+
+from aviso_server.cli import audit, maintain
+from aviso_server.cli.commands import app
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline.audit.evidence import Finding
+from aviso_server.pipeline.audit.job import Audited, Report
+from aviso_server.pipeline.inventory import File
+from aviso_server.pipeline.maintain.job import Outcome
+from aviso_server.pipeline.maintain.plan import Plan, Removal, Rewrite
+
+DAY = date(2026, 1, 1)
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["pipeline", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["maintain"], "--lake"),
+        (["maintain", "--lake", "x", "--target-size", "12"], "unit"),
+        (["maintain", "--lake", "x", "--retention", "mars"], "NAME=VALUE"),
+        (["maintain", "--lake", "x", "--retention", "mars=36h"], "whole days"),
+        (["maintain", "--lake", "x", "--retention", "mars=0d"], "whole days"),
+        (["maintain", "--lake", "x", "--sort", "name"], "--sort"),
+        (["maintain", "--lake", "x", "--min-files", "1"], "--min-files"),
+        (["audit"], "--lake"),
+        (["audit", "--config", "x", "--servers", "nats://x"], "not both"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: list[str], text: str) -> None:
+    """With exit code 2, and a word of what is wrong."""
+    result = _run(*arguments)
+    assert result.exit_code == 2
+    assert text in result.output
+
+
+def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
+    """Before Spark is started; exit code 1."""
+    nowhere = str(tmp_path / "nowhere")
+    for command in ("maintain", "audit"):
+        result = _run(command, "--lake", nowhere)
+        assert result.exit_code == 1
+        assert result.output == f"aviso-server pipeline {command}: there is no lake at {nowhere}\n"
+    filled(Place(str(tmp_path / "lake")), [record(1)])
+    result = _run("maintain", "--lake", str(tmp_path / "lake"), "--keep-days", "0.01")
+    assert result.exit_code == 1
+    assert "--force" in result.output
+
+
+def test_sizes_may_be_written_with_or_without_b() -> None:
+    """As people write them."""
+    assert maintain._size("128MiB") == maintain._size("128Mi") == 128 * 1024**2
+    assert maintain._size("128MB") == 128_000_000
+    assert maintain._retention(["mars=400d", "*=8w"]) == {"mars": 400, "*": 56}
+
+
+def test_a_plan_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line for each day and kind of work."""
+    files = tuple(File(f"f{n}", 1536, "mars", DAY, 10, 10 * n + 1, 10 * n + 10) for n in range(3))
+    plan = Plan(
+        (Removal("mars", DAY, files[:1], "expired"),),
+        (Rewrite("mars", DAY, files[1:], 4), Rewrite("diss", DAY, files)),
+    )
+    maintain._show(Outcome(plan, swept=["x"]), dry_run=True)
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert table[1:4] == [
+        ["diss", "2026-01-01", "rewrite", "3", "4.5", "KiB", "1", "30", "0"],
+        ["mars", "2026-01-01", "remove", "(expired)", "1", "1.5", "KiB", "0", "10", "0"],
+        ["mars", "2026-01-01", "rewrite", "2", "3.0", "KiB", "1", "20", "4"],
+    ]
+    assert table[4][0] == "1"
+    maintain._show(Outcome(files_before=16, files_after=3, rows_hidden=23), dry_run=False)
+    told = capsys.readouterr().out
+    assert "files 16 -> 3" in told
+    assert "23 deleted or wiped" in told
+
+
+def test_findings_are_printed_with_their_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ranges, single ones, and what was too much to be named."""
+    item = Audited(
+        "mars",
+        1,
+        9000,
+        findings=[
+            Finding("hole", 3, 5, 3),
+            Finding("row", 7, 7, 1, "its id [is] wrong"),
+            Finding("missing", 1000, 9000, 400),
+        ],
+    )
+    audit._show(Report("lake", 1, False, [item]))  # noqa: FBT003
+    assert [line.split(None, 1) for line in capsys.readouterr().out.splitlines()[2:]] == [
+        ["mars", "hole        3 to 5"],
+        ["mars", "row         7: its id [is] wrong"],
+        ["mars", "missing     1,000 to 9,000 (400 of them)"],
+        ["not", "complete"],
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_an_audit_from_the_command_line(tmp_path: Path) -> None:
+    """A hole gives exit code 3 and a report that names it."""
+    lake, report = tmp_path / "lake", tmp_path / "audit.json"
+    filled(Place(str(lake)), [record(n) for n in (1, 2, 5)])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "aviso_server", "pipeline", "audit"),
+            *("--lake", str(lake), "--report", str(report), "--master", "local[1]"),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "mars  hole        3 to 4" in done.stdout
+    found = json.loads(report.read_text())
+    assert found["complete"] is False
+    assert [item["first"] for item in found["event_types"][0]["findings"]] == [3]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -1,0 +1,199 @@
+"""A replay to another server: in order, each once, whatever happens to it on the way."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from support.config import document
+from support.lake import filled, record
+from support.process import ServerProcess, server_process
+from support.source import read_batch
+
+from aviso_server.core.notification import Record
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline.plan import question
+from aviso_server.pipeline.replay import server as replaying
+from aviso_server.pipeline.replay.job import run
+from aviso_server.pipeline.replay.ledger import LEDGER, REJECTED
+from aviso_server.pipeline.replay.options import Options, Outcome, Progress, ReplayFailed, Server
+from aviso_server.pipeline.replay.requests import Item, items
+from aviso_server.pipeline.sink.options import Options as Sink
+
+pytestmark = pytest.mark.slow
+
+COUNT = 60
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """The other server."""
+    with server_process(document(), tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A lake with two files; every third notification is equal to the one before."""
+    place = Place(str(tmp_path_factory.mktemp("lake")))
+    for begin in (1, 31):
+        filled(place, [_record(n) for n in range(begin, begin + 30)])
+    return place
+
+
+def _record(n: int) -> Record:
+    same = n - (n % 3 == 0)
+    made = record(n, "ev", identifier={"region": str(same % 5)})
+    return replace(made, notification=replace(made.notification, payload=b'{"n":%d}' % same))
+
+
+def expected(*sequences: int) -> list[str]:
+    """Payloads of notifications of the lake."""
+    return [f'{{"n":{n - (n % 3 == 0)}}}' for n in sequences]
+
+
+def published(server: ServerProcess, event_type: str = "ev") -> list[str | None]:
+    """The payloads at the server, in its order."""
+    found: list[str | None] = read_batch(url=server.url, eventType=event_type)[
+        "payload"
+    ].to_pylist()
+    return found
+
+
+def options(place: Place, server: ServerProcess, state: Path, **rest: object) -> Options:
+    """A replay of the whole lake, in small requests."""
+    return Options(
+        question=question("ev", lake=place),
+        target=Server(sink=Sink(url=server.url, batch_size=7), state=state, **rest),  # type: ignore[arg-type]
+        chunk=40,
+    )
+
+
+def stopped_after(rows: int) -> Callable[[Progress], None]:
+    """Ends a replay as Ctrl-C does, between two requests."""
+
+    def tell(progress: Progress) -> None:
+        if progress.rows >= rows:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+def forget(state: Path) -> None:
+    """Take the last entry of the ledger back, as if the run had been killed before it was made."""
+    lines = (state / LEDGER).read_bytes().splitlines(keepends=True)
+    (state / LEDGER).write_bytes(b"".join(lines[:-1]))
+
+
+def test_in_order_and_once(
+    spark: SparkSession, place: Place, server: ServerProcess, tmp_path: Path
+) -> None:
+    """Another run adds nothing; nor does one without the ledger, while keys are remembered."""
+    told: list[Progress] = []
+    every = expected(*range(1, COUNT + 1))
+    outcome = run(spark, options(place, server, tmp_path / "state"), tell=told.append)
+    assert outcome == Outcome(COUNT, 1, COUNT)
+    assert published(server) == every
+    assert (told[-1], told == sorted(told, key=lambda p: p.done)) == (
+        Progress(COUNT, COUNT, COUNT),
+        True,
+    )
+    again = run(spark, options(place, server, tmp_path / "state"))
+    assert again == Outcome(COUNT, 1, COUNT, resumed=COUNT)
+    assert run(spark, options(place, server, tmp_path / "new")).rows == COUNT
+    assert published(server) == every
+
+
+def test_a_run_goes_on_where_the_last_one_was(
+    spark: SparkSession,
+    place: Place,
+    server: ServerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if it sent more than its ledger knows, and the server has forgotten its keys."""
+    runs = 0
+
+    def with_other_keys(
+        rows: DataFrame, event_type: str, origin: str, *, first: int, last: int
+    ) -> Iterator[Item]:
+        return items(rows, event_type, f"{origin} in run {runs}", first=first, last=last)
+
+    monkeypatch.setattr(replaying, "items", with_other_keys)
+    state = tmp_path / "state"
+    for rows in (1, 20, 48):
+        with pytest.raises(KeyboardInterrupt):
+            run(spark, options(place, server, state), tell=stopped_after(rows))
+        forget(state)
+        runs += 1
+    outcome = run(spark, options(place, server, state))
+    assert (outcome.rows, 0 < outcome.resumed < COUNT) == (COUNT, True)
+    assert published(server) == expected(*range(1, COUNT + 1))
+
+
+def test_what_the_server_rejects(
+    spark: SparkSession, server: ServerProcess, tmp_path: Path
+) -> None:
+    """Is an error; or it is written down, once, and the rest is published."""
+    place = Place(str(tmp_path / "lake"))
+    rows = [record(n, "extreme", identifier={"severity": str(n)}) for n in range(5, 10)]
+    filled(place, rows)
+    asked = replace(
+        options(place, server, tmp_path / "state"), question=question("extreme", lake=place)
+    )
+    with pytest.raises(ReplayFailed, match=r"does not take extreme@5: .*Required field"):
+        run(spark, asked)
+    assert isinstance(asked.target, Server)
+    outcome = run(spark, replace(asked, target=replace(asked.target, skip_rejected=True)))
+    assert (outcome.rows, outcome.rejected) == (0, 5)
+    written = (tmp_path / "state" / REJECTED).read_text().splitlines()
+    assert [json.loads(line)["id"] for line in written] == [f"extreme@{n}" for n in range(5, 10)]
+
+
+def test_a_server_that_is_away(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    """One line says so."""
+    sink = Sink(url="http://127.0.0.1:1", retries=0)
+    target = Server(sink=sink, state=tmp_path / "state")
+    with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
+        run(spark, Options(question=question("ev", lake=place), target=target))
+
+
+@pytest.mark.timeout(400)
+def test_killed_at_any_moment(tmp_path: Path, server: ServerProcess) -> None:
+    """kill -9, twice, and the command again: everything is there, in order, once."""
+    place = Place(str(tmp_path / "lake"))
+    count = 2000
+    filled(place, [_record(n) for n in range(1, count + 1)])
+    seeded = random.Random(6)
+    state = tmp_path / "state"
+    command = [
+        *(sys.executable, "-m", "aviso_server", "pipeline", "replay", "ev"),
+        *("--lake", place.path, "--to-server", server.url, "--state", str(state)),
+        *("--batch-size", "50", "--rate", "400", "--master", "local[1]"),
+    ]
+
+    def done() -> int:
+        lines = (state / LEDGER).read_bytes().splitlines()[1:] if state.exists() else []
+        return int(json.loads(lines[-1])["published"]) if lines else 0
+
+    environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    for kill in (True, True, False):
+        goal = done() + seeded.randint(1, 500)
+        with (tmp_path / "output").open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
+            while process.poll() is None and (not kill or done() < goal):
+                threading.Event().wait(seeded.uniform(0.001, 0.01))
+            if kill:
+                process.send_signal(signal.SIGKILL)
+            code = process.wait(60)
+        assert code == (-signal.SIGKILL if kill else 0), (tmp_path / "output").read_text()
+    assert b"2,000 notifications of ev" in (tmp_path / "output").read_bytes()
+    assert published(server) == expected(*range(1, count + 1))

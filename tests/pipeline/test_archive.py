@@ -1,0 +1,161 @@
+"""The archive job through Spark: once, for ever, over damaged checkpoints and absent servers."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from support.archived import archived, assert_same
+from support.log import fill, log_at
+from support.nats import NatsServer, nats_server
+
+from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
+from aviso_server.lake.table import find
+from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, look
+from aviso_server.pipeline.progress import Reach, Snapshot
+
+TYPES = ("storm", "flood")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server of the test's own."""
+    with nats_server(tmp_path / "nats") as running:
+        yield running
+
+
+def _options(server: NatsServer, folder: Path, **changes: object) -> ArchiveOptions:
+    place = Place(str(folder / "lake"))
+    given = {"once": True, "interval_s": 0.2, **changes}
+    return ArchiveOptions(place, {"servers": server.url}, **given)  # type: ignore[arg-type]
+
+
+def _fill(server: NatsServer, begin: int, end: int) -> None:
+    asyncio.run(_filled(server, begin, end))
+
+
+async def _filled(server: NatsServer, begin: int, end: int) -> None:
+    async with log_at(server.url) as log:
+        for name in TYPES:
+            await fill(log, name, range(begin, end))
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Wait for what the job tells; the first micro-batch takes long on a busy machine."""
+    async with asyncio.timeout(120):
+        while not holds():  # noqa: ASYNC110 - told from another thread
+            await asyncio.sleep(0.05)
+
+
+def _run(spark: SparkSession, options: ArchiveOptions) -> Snapshot:
+    """Run the job to its end; what it told last."""
+    told: list[Snapshot] = []
+    Archive(spark, options, tell=told.append, known=look(options)).run()
+    assert told[-1].stage == "stopped"
+    return told[-1]
+
+
+def _same(server: NatsServer, options: ArchiveOptions, *event_types: str) -> int:
+    return asyncio.run(assert_same(server.url, options.place, *(event_types or TYPES)))
+
+
+def test_checkpoints_may_be_damaged_or_lost(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """Once; again; without the last commit; without a checkpoint: everything once, bit by bit."""
+    options = _options(server, tmp_path, max_records=50)
+    _fill(server, 0, 60)
+    told = _run(spark, options)
+    assert (told.archived, told.lag) == (120, 0)
+    assert told.event_types == {"storm": Reach(60, 60), "flood": Reach(60, 60)}
+    version = DeltaTable(options.place.table(NOTIFICATIONS)).version()
+    assert (_run(spark, options)).archived == 0
+    assert DeltaTable(options.place.table(NOTIFICATIONS)).version() == version
+    commits = Path(options.checkpoint_url) / "commits"
+    last = max(int(item.name) for item in commits.iterdir() if item.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+    _fill(server, 60, 70)
+    _run(spark, options)
+    assert _same(server, options) == 140
+    shutil.rmtree(options.checkpoint_url)
+    _fill(server, 70, 75)
+    assert (_run(spark, options)).archived == 10
+    assert _same(server, options) == 150
+
+
+def test_tables_made_by_others_are_brought_up_to_date(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """A column that an older version did not have is added; one of the user's own stays."""
+    options = _options(server, tmp_path, event_types=("flood",))
+    older = pa.schema([item for item in NOTIFICATION_TABLE if item.name != "polygon"])
+    DeltaTable.create(
+        options.place.table(NOTIFICATIONS),
+        older.append(pa.field("remark", pa.string())),
+        partition_by=list(PARTITION),
+    )
+    _fill(server, 0, 10)
+    assert (_run(spark, options)).archived == 10
+    _same(server, options, "flood")
+    assert archived(options.place, "storm") == []
+    table = find(options.place, NOTIFICATIONS)
+    assert table is not None
+    assert {"polygon", "remark"} <= set(table.to_pyarrow_table().column_names)
+
+
+def test_it_goes_on_through_an_outage_of_nats(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """Continuous: new notifications arrive, NATS goes and comes back, and it ends when told to."""
+    options = _options(server, tmp_path, once=False)
+    _fill(server, 0, 5)
+    told: list[Snapshot] = []
+    stop = threading.Event()
+
+    async def meddle() -> None:
+        await _until(lambda: bool(told) and told[-1].archived == 10)
+        server.kill()
+        await _until(lambda: told[-1].error is not None)
+        assert told[-1].stage == "running"
+        server.start()
+        await _filled(server, 5, 12)
+        await _until(lambda: told[-1].archived == 24)
+
+    # The job has the main thread, as Spark likes it.
+    with ThreadPoolExecutor(1) as beside:
+        done = beside.submit(asyncio.run, meddle())
+        done.add_done_callback(lambda _: stop.set())
+        Archive(spark, options, tell=told.append, stop=stop).run()
+        done.result()
+    assert told[-1].stage == "stopped"
+    assert _same(server, options) == 24
+
+
+def test_what_waiting_cannot_mend_ends_the_job(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """At once and in one line, also when it would run for ever; mended, it goes on."""
+    options = _options(server, tmp_path)
+    _fill(server, 0, 5)
+    _run(spark, options)
+    table = Path(options.place.table(NOTIFICATIONS))
+    table.rename(tmp_path / "aside")
+    told: list[Snapshot] = []
+    for_ever = _options(server, tmp_path, once=False)
+    with pytest.raises(ArchiveFailed, match=r"^the checkpoint says that 'flood' is .*") as error:
+        Archive(spark, for_ever, tell=told.append).run()
+    assert "\n" not in str(error.value)
+    assert (told[-1].stage, told[-1].error) == ("failed", str(error.value))
+    shutil.rmtree(table)
+    (tmp_path / "aside").rename(table)
+    _run(spark, options)
+    assert _same(server, options) == 10

@@ -1,0 +1,56 @@
+"""The archive job killed at random moments while producers publish: each sequence exactly once."""
+
+import asyncio
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.archive import archive_process
+from support.archived import assert_same
+from support.log import fill, log_at
+from support.nats import nats_server
+
+from aviso_server.lake.layout import Place
+
+TYPES = ("storm", "flood")
+KILLS = 3
+
+
+async def _produce(url: str, enough: threading.Event) -> None:
+    """Publish until told that it is enough, at a measured pace: all of it is compared later."""
+    async with log_at(url) as log:
+        number = 0
+        while not enough.is_set():
+            await asyncio.gather(
+                *(fill(log, name, range(number, number + 10)) for name in TYPES),
+                asyncio.sleep(0.2),
+            )
+            number += 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    """With kill -9, of the job alone or of all its processes; then run to the end."""
+    draw = random.Random(20_261_115)
+    brisk = ("--master", "local[2]", "--interval", "1s", "--max-records", "150")
+    enough = threading.Event()
+    with nats_server(tmp_path / "nats") as server, ThreadPoolExecutor(1) as beside:
+        producing = beside.submit(asyncio.run, _produce(server.url, enough))
+        try:
+            for attempt in range(KILLS):
+                with archive_process(server.url, tmp_path / "job", *brisk) as job:
+                    batches = draw.randrange(3)
+                    job.until(lambda line, n=batches: line["archived"] > 60 * n)  # type: ignore[misc]
+                    assert not job.ended_within(draw.uniform(0, 3))
+                    job.kill(group=attempt % 2 == 0)
+        finally:
+            enough.set()
+        producing.result()
+        with archive_process(server.url, tmp_path / "job", "--master", "local[2]", "--once") as job:
+            assert job.wait() == 0, job.errors
+            assert job.lines[-1]["lag"] == 0
+        place = Place(str(tmp_path / "job" / "lake"))
+        assert asyncio.run(assert_same(server.url, place, *TYPES)) > 500

@@ -1,0 +1,164 @@
+"""The archive's sink as plain Python: what tasks report and what the driver makes of it."""
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from support.lake import record
+
+from aviso_server.core.notification import Record
+from aviso_server.lake.commit import archived_through
+from aviso_server.lake.layout import (
+    DEAD_LETTERS,
+    NOTIFICATIONS,
+    RECORD,
+    TOMBSTONES,
+    Place,
+)
+from aviso_server.lake.record import records_to_batch
+from aviso_server.lake.storage import LakeFailed
+from aviso_server.lake.table import find
+from aviso_server.pipeline import letters
+from aviso_server.pipeline.lakesink import LakeWriter, Report
+
+SCHEMA = pa.schema([*RECORD, pa.field("problem", pa.string()), pa.field("raw", pa.binary())])
+
+
+def _notifications(records: Sequence[Record]) -> pa.RecordBatch:
+    made = records_to_batch(records)
+    empty = [pa.nulls(len(records), pa.string()), pa.nulls(len(records), pa.binary())]
+    return pa.RecordBatch.from_arrays([*made.columns, *empty], schema=SCHEMA)
+
+
+def _row(sequence: int, name: str = "mars", **values: object) -> pa.RecordBatch:
+    given = {"event_type": name, "sequence": sequence, "id": f"{name}@{sequence}", **values}
+    return pa.RecordBatch.from_pylist([given], schema=SCHEMA)
+
+
+def _letter(sequence: int, raw: bytes = b"{}") -> pa.RecordBatch:
+    at = sequence * 1_000_000
+    return _row(sequence, time=at // 1000, time_ns=at, subject="mars.x", problem="bad", raw=raw)
+
+
+def _task(place: Place, *batches: pa.RecordBatch) -> Report:
+    """Run a task's part, and let the report cross to the driver as Spark would."""
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    report = pickle.loads(pickle.dumps(LakeWriter(place).write(iter(joined))))  # noqa: S301
+    assert isinstance(report, Report)
+    return report
+
+
+def _sequences(place: Place, table: str) -> list[int]:
+    found = find(place, table)
+    return [] if found is None else sorted(found.to_pyarrow_table()["sequence"].to_pylist())
+
+
+def test_one_commit_for_all_tasks(tmp_path: Path) -> None:
+    """Notifications, dead letters, losses and marks of several tasks become visible together."""
+    place = Place(str(tmp_path))
+    reports = [
+        _task(place, _letter(7), _notifications([record(8)]), _row(8)),
+        _task(
+            place,
+            _row(2, problem="lost:1-2"),
+            _notifications([record(3), record(4)]),
+            _letter(5, b'{"x":1}'),
+            _notifications([record(6)]),
+            _row(6),
+        ),
+        _task(place, _row(20, "diss")),
+    ]
+    assert find(place, NOTIFICATIONS) is None
+    LakeWriter(place).commit([*reports, None], 0)
+    assert _sequences(place, NOTIFICATIONS) == [3, 4, 6, 8]
+    table = find(place, NOTIFICATIONS)
+    assert table is not None
+    assert archived_through(table, "mars") == 8
+    assert archived_through(table, "diss") == 20
+    dead = find(place, DEAD_LETTERS)
+    assert dead is not None
+    rows = dead.to_pyarrow_table().sort_by("sequence").to_pylist()
+    assert [(row["sequence"], row["problem"], row["raw"]) for row in rows] == [
+        (5, "bad", b'{"x":1}'),
+        (7, "bad", b"{}"),
+    ]
+    graves = find(place, TOMBSTONES)
+    assert graves is not None
+    assert [(g["first"], g["last"], g["kind"]) for g in graves.to_pyarrow_table().to_pylist()] == [
+        (1, 2, "lost")
+    ]
+
+
+def test_a_micro_batch_tried_again_changes_nothing(tmp_path: Path) -> None:
+    """Also when the driver died between the dead letters and the notifications."""
+    place = Place(str(tmp_path))
+    batches = [_notifications([record(1)]), _letter(2), _notifications([record(3)]), _row(3)]
+    letters.append(place, [_task(place, *batches).letters])
+    for _ in range(2):
+        LakeWriter(place).commit([_task(place, *batches)], 0)
+    assert _sequences(place, NOTIFICATIONS) == [1, 3]
+    assert _sequences(place, DEAD_LETTERS) == [2]
+
+
+def test_many_dead_letters_go_through_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report stays small; letters arrive once each, whatever order tasks end in."""
+    monkeypatch.setattr(letters, "IN_MEMORY", 3)
+    place = Place(str(tmp_path))
+    late = _task(place, *(_letter(n) for n in range(12, 24)), _row(23))
+    early = _task(place, *(_letter(n) for n in range(1, 12)), _row(11))
+    assert late.letters.files
+    assert not late.letters.streams
+    LakeWriter(place).commit([late, early], 0)
+    assert _sequences(place, DEAD_LETTERS) == list(range(1, 24))
+    assert list((tmp_path / DEAD_LETTERS / letters.STAGED).iterdir()) == []
+
+
+def test_letters_without_a_time_are_letters(tmp_path: Path) -> None:
+    """Only rows that tell a mark or a loss are marks."""
+    place = Place(str(tmp_path))
+    LakeWriter(place).commit([_task(place, _row(1, problem="no time"), _row(1))], 0)
+    assert _sequences(place, DEAD_LETTERS) == [1]
+
+
+def test_an_aborted_micro_batch_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither data files nor staged letters."""
+    monkeypatch.setattr(letters, "IN_MEMORY", 1)
+    place = Place(str(tmp_path))
+    report = _task(place, _notifications([record(1)]), _letter(2), _letter(3), _row(3))
+    assert list(tmp_path.rglob("*.parquet"))
+    LakeWriter(place).abort([report, None], 0)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:
+    """The error is the one that ended the input."""
+    place = Place(str(tmp_path))
+
+    def broken() -> object:
+        yield _notifications([record(1)])
+        raise ValueError("the source broke")
+
+    with pytest.raises(ValueError, match="the source broke"):
+        LakeWriter(place).write(broken())  # type: ignore[arg-type]
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The error is one of the lake's, with its path."""
+    (tmp_path / "lake").write_text("a file, not a folder")
+    writer = LakeWriter(Place(str(tmp_path / "lake")))
+    with pytest.raises(LakeFailed, match=r"cannot write to .*lake"):
+        writer.write(iter([_notifications([record(1)])]))
+
+
+def test_an_empty_micro_batch_commits_nothing(tmp_path: Path) -> None:
+    """Spark runs one now and then; no version of a table is made for it."""
+    place = Place(str(tmp_path))
+    LakeWriter(place).commit([Report(), None], 3)
+    assert find(place, NOTIFICATIONS) is None

@@ -1,0 +1,229 @@
+"""From the log to the lake as plain Python: exactly once, wherever it dies and whatever is lost."""
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from backends.jetstream.conftest import accounts
+from support.archived import archived, assert_same
+from support.log import everything, fill, log_at
+from support.microbatch import MOMENTS, Checkpoint, Died, archive
+from support.nats import NatsServer, nats_server
+
+from aviso_server.backends.jetstream.messages import IDENTIFIER
+from aviso_server.core.notification import Entry, Record, Unreadable
+from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
+from aviso_server.lake.table import find
+from aviso_server.pipeline.lakestream import LakeBehind, LogReplaced
+from aviso_server.pipeline.source.failure import DataLost
+
+TYPES = ("storm", "flood")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """One NATS server, with an account for every test."""
+    with nats_server(tmp_path_factory.mktemp("nats"), accounts()) as running:
+        yield running
+
+
+@pytest.fixture
+def url(server: NatsServer, request: pytest.FixtureRequest) -> str:
+    """An empty log."""
+    taken: set[int] = server.__dict__.setdefault("taken", set())
+    account = len(taken)
+    taken.add(account)
+    return f"nats://a{account}:p@127.0.0.1:{server.port}"
+
+
+async def test_everything_arrives_in_micro_batches(url: str, tmp_path: Path) -> None:
+    """Several event types, places and odd characters; a limit makes several commits."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(60))
+        await fill(log, "flood", range(25))
+    await archive(place, {"servers": url}, checkpoint, most=30)
+    assert checkpoint.commits >= 3
+    await assert_same(url, place, *TYPES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_it_may_die_anywhere(url: str, tmp_path: Path, seed: int) -> None:
+    """Killed at random places, checkpoint damaged or lost in between: each sequence once."""
+    draw = random.Random(seed)
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    written = 0
+    for moment in draw.sample(MOMENTS * 2, 12):
+        async with log_at(url) as log:
+            more = draw.randrange(1, 25)
+            for name in TYPES:
+                await fill(log, name, range(written, written + more))
+            written += more
+        skipped = draw.randrange(3)
+
+        def die(here: str, moment: str = moment) -> None:
+            nonlocal skipped
+            if here == moment:
+                skipped -= 1
+                if skipped < 0:
+                    raise Died
+
+        try:
+            await archive(place, {"servers": url}, checkpoint, most=draw.choice([7, 40]), die=die)
+        except Died:
+            fate = draw.randrange(4)
+            if fate == 0:
+                checkpoint.forget_commit()
+            elif fate == 1:
+                checkpoint = Checkpoint()
+    await archive(place, {"servers": url}, checkpoint)
+    await assert_same(url, place, *TYPES)
+
+
+async def test_what_is_no_notification_becomes_a_dead_letter(url: str, tmp_path: Path) -> None:
+    """With the reason and the stored message; the rest is archived."""
+    place = Place(str(tmp_path))
+    async with log_at(url) as log:
+        await fill(log, "storm", range(3))
+        await _intrude(url, "storm.north.7", b'"odd"')
+        await fill(log, "storm", range(3, 5))
+        found = await everything(log, "storm")
+    await archive(place, {"servers": url}, Checkpoint())
+    assert archived(place, "storm") == [entry for entry in found if isinstance(entry, Record)]
+    (odd,) = [entry for entry in found if isinstance(entry, Unreadable)]
+    table = find(place, DEAD_LETTERS)
+    assert table is not None
+    (row,) = table.to_pyarrow_table().to_pylist()
+    assert (row["event_type"], row["sequence"], row["time_ns"], row["problem"]) == (
+        "storm",
+        odd.sequence,
+        odd.stored_at_ns,
+        odd.reason,
+    )
+    raw = json.loads(row["raw"])
+    assert raw["subject"] == "storm.north.7"
+
+
+async def test_what_was_trimmed_before_it_was_archived(url: str, tmp_path: Path) -> None:
+    """It stops the job; or it is passed over and told by a tombstone."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+        await archive(place, {"servers": url}, checkpoint)
+        await fill(log, "storm", range(10, 30))
+        await _trim(url, "STORM", keep=5)
+        rest: list[Entry] = await everything(log, "storm")
+    assert len(rest) == 5
+    for known in (checkpoint, Checkpoint()):
+        with pytest.raises(DataLost, match="11 to 25"):
+            await archive(place, {"servers": url}, known)
+    await archive(place, {"servers": url, "failOnDataLoss": "false"}, checkpoint)
+    assert [item.sequence for item in archived(place, "storm")] == [*range(1, 11), *range(26, 31)]
+    table = find(place, TOMBSTONES)
+    assert table is not None
+    rows = table.to_pyarrow_table().to_pylist()
+    assert [(row["first"], row["last"], row["kind"]) for row in rows] == [(11, 25, "lost")]
+
+
+async def test_what_the_lake_has_already_is_not_missed(url: str, tmp_path: Path) -> None:
+    """A checkpoint behind the lake, and a log trimmed up to there: nothing is lost."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+        await archive(place, {"servers": url}, checkpoint)
+        behind = Checkpoint(list(checkpoint.offsets), checkpoint.commits)
+        await fill(log, "storm", range(10, 20))
+        await archive(place, {"servers": url}, checkpoint)
+        await _trim(url, "STORM", keep=2)
+        await fill(log, "storm", range(20, 25))
+    await archive(place, {"servers": url}, behind)
+    assert [item.sequence for item in archived(place, "storm")] == list(range(1, 26))
+
+
+async def test_a_log_that_began_before_us_is_archived_from_where_it_begins(
+    url: str, tmp_path: Path
+) -> None:
+    """What was trimmed before there was an archive is nobody's loss."""
+    place = Place(str(tmp_path))
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+        await _trim(url, "STORM", keep=4)
+    await archive(place, {"servers": url}, Checkpoint())
+    assert [item.sequence for item in archived(place, "storm")] == [7, 8, 9, 10]
+
+
+async def test_a_lake_behind_its_checkpoint_is_refused(url: str, tmp_path: Path) -> None:
+    """The message says what to do, and doing it works."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+    await archive(place, {"servers": url}, checkpoint)
+    shutil.rmtree(tmp_path / NOTIFICATIONS)
+    with pytest.raises(LakeBehind, match=r"archived up to 10.*has it up to 0.*remove the checkp"):
+        await archive(place, {"servers": url}, checkpoint)
+    await archive(place, {"servers": url}, Checkpoint())
+    assert len(archived(place, "storm")) == 10
+
+
+async def test_a_table_removed_while_the_job_runs_is_noticed(url: str, tmp_path: Path) -> None:
+    """The next micro-batch does not begin a new table with a hole before it."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+
+    def remove(here: str) -> None:
+        if here == "noted" and checkpoint.commits == 1:
+            shutil.rmtree(tmp_path / NOTIFICATIONS)
+
+    with pytest.raises(LakeBehind, match=r"archived up to 5.*has it up to 0"):
+        await archive(place, {"servers": url}, checkpoint, most=5, die=remove)
+
+
+async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
+    """Its sequences mean something else now; they are not mixed with the old ones."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+    await archive(place, {"servers": url}, checkpoint)
+    client = await nats.connect(url)
+    await client.jetstream().delete_stream("STORM")
+    await client.close()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(100, 104))
+    for known in (checkpoint, Checkpoint()):
+        with pytest.raises(LogReplaced, match=r"ends at sequence 4.*has it up to 10"):
+            await archive(place, {"servers": url}, known)
+
+
+async def test_an_event_type_that_appears_later_is_picked_up(url: str, tmp_path: Path) -> None:
+    """Without a restart, and with the old checkpoint."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(3))
+        await archive(place, {"servers": url}, checkpoint)
+        await fill(log, "flood", range(4))
+    await archive(place, {"servers": url}, checkpoint)
+    await assert_same(url, place, *TYPES)
+
+
+async def _intrude(url: str, subject: str, data: bytes) -> None:
+    """Store a message that no server of ours wrote."""
+    client = await nats.connect(url)
+    await client.jetstream().publish(subject, data, headers={IDENTIFIER: "[1]"})
+    await client.close()
+
+
+async def _trim(url: str, stream: str, *, keep: int) -> None:
+    """Let retention remove all but the newest."""
+    client = await nats.connect(url)
+    api = client.jetstream()
+    config = (await api.stream_info(stream)).config
+    config.max_msgs = keep
+    await api.update_stream(config)
+    config.max_msgs = 1_000_000
+    await api.update_stream(config)
+    await client.close()

@@ -1,0 +1,140 @@
+"""Spark elsewhere, as far as loopback goes: a standalone cluster, and a Spark Connect server."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from aviso_server.pipeline.java import find_java
+
+HOME = Path(pyspark.__file__).parent
+START_S = 120
+"""Far more than a start takes: it only bounds a failing test."""
+
+
+class _Daemon:
+    """A Java process of Spark's, up when its log says so."""
+
+    def __init__(self, command: list[str], ready: str, environ: Mapping[str, str]) -> None:
+        self._ready = re.compile(ready)
+        self._ended_or_up = threading.Event()
+        self._up = False
+        self._said: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environ,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._ended_or_up.wait(START_S) or not self._up:
+            self.end()
+            raise AssertionError("".join(self._said))
+
+    def end(self) -> None:
+        """End it, and what it started."""
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(20)
+        self._reader.join(10)
+        if self.process.stdout:
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said.append(line)
+            if self._ready.search(line):
+                self._up = True
+                self._ended_or_up.set()
+        self._ended_or_up.set()
+
+
+@contextmanager
+def _daemon(command: list[str], ready: str, environ: Mapping[str, str]) -> Iterator[None]:
+    daemon = _Daemon(command, ready, environ)
+    try:
+        yield
+    finally:
+        daemon.end()
+
+
+def _environ(folder: Path) -> dict[str, str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    logging = folder / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = info\nrootLogger.appenderRef.out.ref = out\n"
+        "appender.out.type = Console\nappender.out.name = out\n"
+        "appender.out.layout.type = PatternLayout\nappender.out.layout.pattern = %m%n\n"
+    )
+    return {
+        **os.environ,
+        "JAVA_HOME": str(find_java(os.environ).home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOG_DIR": str(folder),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+    }
+
+
+def free_port() -> int:
+    """A port nobody uses now; workers must know their master's before it starts."""
+    with socket.socket() as item:
+        item.bind(("127.0.0.1", 0))
+        return int(item.getsockname()[1])
+
+
+@contextmanager
+def standalone(folder: Path, *, workers: int = 2) -> Iterator[str]:
+    """A master and workers of one core each; the master's URL."""
+    environ = _environ(folder)
+    run = str(HOME / "bin" / "spark-class")
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    deploy = "org.apache.spark.deploy"
+    where = ["--host", "127.0.0.1", "--webui-port", "0"]
+    with ExitStack() as stack:
+        master = [run, f"{deploy}.master.Master", *where, "--port", str(port)]
+        stack.enter_context(_daemon(master, "elected leader|New state: ALIVE", environ))
+        for _ in range(workers):
+            worker = [run, f"{deploy}.worker.Worker", *where, "--cores", "1", "--memory", "1g", url]
+            stack.enter_context(_daemon(worker, "registered with master", environ))
+        yield url
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server on this machine; its URL."""
+    environ = {**_environ(folder), "SPARK_DAEMON_MEMORY": "1g"}
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": environ["SPARK_DAEMON_JAVA_OPTS"],
+    }
+    command = [
+        *(str(HOME / "bin" / "spark-submit"), "--master", "local[2]"),
+        *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
+    ]
+    with _daemon(command, "Spark Connect server started", environ):
+        yield f"sc://127.0.0.1:{port}"

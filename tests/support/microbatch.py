@@ -1,0 +1,100 @@
+"""Spark's streaming protocol in plain Python, with places to die at.
+
+It keeps the two logs of a checkpoint as Spark does: offsets before a micro-batch, commits after
+it. Whoever restarts it after a death finds what Spark would find.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from aviso_server.lake.layout import Place
+from aviso_server.pipeline import letters
+from aviso_server.pipeline.lakesink import LakeWriter, Report
+from aviso_server.pipeline.lakestream import ArchiveReader
+from aviso_server.pipeline.source.columns import SPARK
+from aviso_server.pipeline.source.options import read_options
+
+
+class Died(Exception):
+    """The process was killed here."""
+
+
+MOMENTS = ("planned", "one task", "all tasks", "letters", "committed", "noted")
+"""Where a death makes a difference."""
+
+Death = Callable[[str], None]
+
+
+@dataclass
+class Checkpoint:
+    """Spark's bookkeeping."""
+
+    offsets: list[dict[str, int]] = field(default_factory=list)
+    """Where each micro-batch ends, written before it runs."""
+    commits: int = 0
+    """How many micro-batches are known to be done."""
+
+    def forget_commit(self) -> None:
+        """As if the last file of ``commits/`` were gone."""
+        self.commits = max(0, self.commits - 1)
+
+
+async def archive(
+    place: Place,
+    source: dict[str, str],
+    checkpoint: Checkpoint,
+    *,
+    most: int = 1_000_000,
+    die: Death = lambda _: None,
+) -> None:
+    """Archive until nothing is left, or until ``die`` raises."""
+    # In a thread: readers run event loops of their own.
+    await asyncio.to_thread(_archive, place, source, checkpoint, most=most, die=die)
+
+
+def _archive(
+    place: Place,
+    source: dict[str, str],
+    checkpoint: Checkpoint,
+    *,
+    most: int,
+    die: Death,
+) -> None:
+    options = {"eventType": "*", "withMarks": "true", **source}
+    reader = ArchiveReader(place, read_options(options), SPARK)
+    while True:
+        number = checkpoint.commits
+        start = checkpoint.offsets[number - 1] if number > 0 else reader.initialOffset()
+        if number < len(checkpoint.offsets):
+            end = checkpoint.offsets[number]  # planned before the death
+        else:
+            end = reader.latestOffset(start, ReadMaxRows(most))
+            if end == start:
+                return
+            checkpoint.offsets.append(end)
+        die("planned")
+        _batch(place, reader, start, end, die)
+        die("committed")
+        checkpoint.commits = number + 1
+        die("noted")
+
+
+def _batch(
+    place: Place,
+    reader: ArchiveReader,
+    start: dict[str, int],
+    end: dict[str, int],
+    die: Death,
+) -> None:
+    messages: list[WriterCommitMessage | None] = []
+    for partition in reader.partitions(start, end):
+        messages.append(LakeWriter(place).write(reader.read(partition)))
+        die("one task")
+    die("all tasks")
+    letters.append(place, [item.letters for item in messages if isinstance(item, Report)])
+    die("letters")
+    LakeWriter(place).commit(messages, 0)
