@@ -27,7 +27,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 run: setup java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
 	@$(BIN)/aviso-server serve --config examples/config.yaml --port $(PORT)
 
-# Without Java the server runs all the same, and says what to install for the archive.
+# Without Java the server runs all the same, and says what to install for the archive; the tests of
+# the pipeline fail and say the same.
 java: setup ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
 	@$(BIN)/python -c 'import os; from aviso_server.pipeline.java import find_java; find_java(os.environ)' \
 	    2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
@@ -37,7 +38,7 @@ java: setup ## Install Java 17 for Spark, if it is missing and this is root on D
 	    || apt-get install -y --no-install-recommends default-jre-headless; }; } >/dev/null 2>&1 \
 	  || echo "apt-get could not install it; the server starts without the archive"; }
 
-test: setup check ## Run every check and all tests
+test: setup java check ## Run every check and all tests
 
 check: format-check lint types imports spelling unit ## What CI runs
 
@@ -61,7 +62,7 @@ spelling: setup
 	@$(BIN)/codespell src tests docs bench examples *.md
 
 unit: setup ## Run the tests, in parallel and in random order
-	@$(BIN)/pytest -n auto --dist worksteal
+	@$(BIN)/pytest -n auto --dist loadgroup
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py

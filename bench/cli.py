@@ -42,6 +42,7 @@ class Part(StrEnum):
     MEMORY = "memory"
     FILTERS = "filters"
     DEEP = "deep"
+    ARCHIVE = "archive"
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
@@ -114,10 +115,18 @@ def _measure(plan: Bench, parts: list[Part]) -> Iterator[Figure | Value]:
         Part.FANOUT: plan.fanout,
         Part.MEMORY: plan.memory,
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
+        Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
         Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
     for part in dict.fromkeys(parts):
         yield from measures[part]()
+
+
+def _archive(sizes: Sizes, progress: Callable[[str], None]) -> Iterator[Value]:
+    # Loaded when asked for: it needs Java and PySpark, the other parts do not.
+    from bench.archived import archive_rate  # noqa: PLC0415
+
+    return archive_rate(sizes.logged, sizes.archived, sizes.runs, progress)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class Conditions:
                 "jetstream": {"embedded": True, "store_dir": str(store)},
             },
             "watch_endpoint": watch,
+            "lake": {"path": None, "archive": "off"},
         }
 
 

@@ -72,7 +72,7 @@ def test_lag_in_seconds_begins_when_there_was_none() -> None:
     """After an idle night the first notification is not a night late."""
     tally = Tally()
     tally.add(_progress({}, {"a": 5}, {"a": 5}, rows=4, letters=0, newest=10_000_000), 12.0)
-    tally.idle(1000.0)
+    tally.look(Known({"a": Reach(4, 4)}), 1000.0)
     tally.add(
         _progress({"a": 5}, {"a": 6}, {"a": 9}, rows=1, letters=0, newest=1001_000_000), 1003.0
     )
@@ -131,3 +131,11 @@ def test_prometheus_sees_the_last_snapshot() -> None:
         "aviso_archive_last_commit_timestamp_seconds 12.0",
     ):
         assert line in text.splitlines()
+
+
+def test_a_look_tells_the_lag_while_a_micro_batch_takes_its_time() -> None:
+    """What is announced meanwhile shows, with the age of the oldest that is not archived."""
+    tally = Tally(Known({"a": Reach(4, 4)}))
+    tally.look(Known({"a": Reach(4, 9), "b": Reach(0, 1)}, oldest=100.0), 130.0)
+    seen = tally.snapshot("running", 130.0)
+    assert (seen.lag, seen.lag_s) == (6, 30.0)

@@ -1,6 +1,5 @@
 """The command ``aviso-server pipeline report``."""
 
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,8 @@ from aviso_server.core.cursor import parse_moment
 from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
+    from aviso_server.pipeline.report.job import ReportOptions
+    from aviso_server.pipeline.session import SparkOptions
     from aviso_server.settings import Settings
 
 EPILOG = """\
@@ -69,20 +70,13 @@ def report(  # noqa: PLR0913 - the options of a command
     if days is not None and start is not None:
         raise typer.BadParameter("give --days or --from, not both", param_hint="--days")
     since, until = _moment("--from", start), _moment("--to", end)
-    spark_options = sparked.spark_options(
+    spark = sparked.spark_options(
         master=master, conf=conf, packages=packages, remote=remote, app_name="aviso-server report"
     )
     settings = None if config is None else load(config)
-    path, known = _found(settings, lake)
-    given = [*(f"{k}={v}" for k, v in known.items()), *(storage_option or [])]
-    with sparked.told("report", verbose=verbose), ExitStack() as stack:
-        from aviso_server.pipeline.report.job import (  # noqa: PLC0415 - loaded when it is used
-            DAYS,
-            STEPS,
-            ReportOptions,
-            check,
-            run,
-        )
+    path, given = _found(settings, lake, storage_option)
+    with sparked.told("report", verbose=verbose):
+        from aviso_server.pipeline.report.job import DAYS, ReportOptions  # noqa: PLC0415 - as below
 
         options = ReportOptions(
             sparked.place(path, given),
@@ -94,9 +88,18 @@ def report(  # noqa: PLR0913 - the options of a command
             end=until,
             schemas={} if settings is None else settings.catalogue.schemas,
         )
-        check(options)  # before Spark is started for nothing
-        spark = stack.enter_context(sparked.session(spark_options))
-        advance = stack.enter_context(sparked.bar("report", STEPS))
+        _run(options, spark)
+
+
+def _run(options: "ReportOptions", spark_options: "SparkOptions") -> None:
+    from aviso_server.pipeline.report.job import (  # noqa: PLC0415 - loaded when it is used
+        STEPS,
+        check,
+        run,
+    )
+
+    check(options)  # before Spark is started for nothing
+    with sparked.session(spark_options) as spark, sparked.bar("report", STEPS) as advance:
         outcome = run(spark, options, told=lambda _: advance(1))
     shown = f"{outcome.period.start:%Y-%m-%d %H:%M} to {outcome.period.end:%Y-%m-%d %H:%M}"
     typer.echo(
@@ -105,10 +108,13 @@ def report(  # noqa: PLR0913 - the options of a command
     )
 
 
-def _found(settings: "Settings | None", lake: str | None) -> tuple[str, dict[str, str]]:
-    """Where the lake is, and what the settings say about reaching it."""
+def _found(
+    settings: "Settings | None", lake: str | None, storage_option: list[str] | None
+) -> tuple[str, list[str]]:
+    """Where the lake is, and how it is reached; the command line wins over the settings."""
+    given = storage_option or []
     if settings is None:
-        return lake or "", {}
+        return lake or "", given
     path = lake or settings.lake.path
     if path is None:
         typer.echo(
@@ -117,8 +123,8 @@ def _found(settings: "Settings | None", lake: str | None) -> tuple[str, dict[str
             err=True,
         )
         raise typer.Exit(1)
-    options = settings.lake.storage_options
-    return path, {name: value.get_secret_value() for name, value in options.items()}
+    known = settings.lake.storage_options
+    return path, [*(f"{name}={value.get_secret_value()}" for name, value in known.items()), *given]
 
 
 def _moment(option: str, text: str | None) -> datetime | None:

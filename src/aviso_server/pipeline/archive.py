@@ -148,6 +148,8 @@ class Archive:
         self._options = options
         self._tell = tell
         self._tally = Tally(known)
+        self._looks = known is not None
+        """Whether log and lake can be reached from here: through Connect they may not."""
         self._seen = ""
         """When the last micro-batch began whose progress was taken."""
         self._failures = 0
@@ -235,6 +237,8 @@ class Archive:
             now = time.monotonic()
             if news or now - told >= IDLE_S:
                 told = now
+                if self._looks and not news:
+                    self._look()
                 self._show("running")
             if not active or self._stop.wait(POLL_S):
                 return
@@ -243,10 +247,6 @@ class Archive:
         """Take the progress of micro-batches that ended since the last look."""
         newest = query.lastProgress
         if newest is None or newest.timestamp <= self._seen:
-            status = query.status
-            quiet = not status["isDataAvailable"] and not status["isTriggerActive"]
-            if newest is not None and quiet:  # before its first look it is quiet too
-                self._tally.idle(time.time())
             return False
         # Short micro-batches may follow each other faster than we look.
         for progress in query.recentProgress:
@@ -255,6 +255,13 @@ class Archive:
                 self._tally.add(progress.json, time.time())
         self._failures = 0
         return True
+
+    def _look(self) -> None:
+        """Look how far behind the lake is; if that cannot be seen, the query will say why."""
+        try:
+            self._tally.look(look(self._options), time.time())
+        except (AvisoError, OSError):
+            return
 
     def _worth_trying(self, failure: Failure) -> bool:
         if self._options.once or (failure.kind and issubclass(failure.kind, HOPELESS)):

@@ -2,9 +2,11 @@
 
 Rules
 - Counts are exact: notifications and dead letters are counted by Spark as they pass. Lag is what
-  the log had when it was last looked at, which is once for every micro-batch.
-- ``lag_seconds`` is an upper bound for the age of the oldest notification not yet archived: it was
-  stored after the newest archived one, and after the last time there was no lag.
+  log and lake had when they were last looked at: with every micro-batch, and every few seconds
+  while one takes longer.
+- ``lag_seconds`` is the age of the oldest notification not yet archived. Right after a micro-batch
+  it is an upper bound for it: that one was stored after the newest archived one, and after the
+  last time there was no lag.
 """
 
 import json
@@ -38,7 +40,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found before the job began."""
+    """What a look at log and lake found."""
 
     reached: Mapping[str, Reach] = field(default_factory=dict)
     oldest: float | None = None
@@ -122,10 +124,12 @@ class Tally:
         if not self._behind():
             self._caught_up = now
 
-    def idle(self, now: float) -> None:
-        """Take note that the log was looked at and had nothing new."""
-        self._reached = {name: Reach(r.through, r.through) for name, r in self._reached.items()}
-        self._caught_up = now
+    def look(self, known: Known, now: float) -> None:
+        """Take what a look at log and lake found."""
+        self._reached.update(known.reached)
+        self._newest = max(self._newest, known.oldest or 0.0)
+        if not self._behind():
+            self._caught_up = now
 
     def started(self, now: float) -> None:
         """Take note that the query runs."""

@@ -32,19 +32,20 @@ from aviso_server.pipeline.failure import Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
-from aviso_server.pipeline.live.expected import DAY_S, Part
+from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, Part
 from aviso_server.pipeline.live.rates import rates
 from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
-from aviso_server.pipeline.source.failure import BadOption, StreamReplaced
+from aviso_server.pipeline.source.failure import BadOption, StreamReplaced, Unreached
 
 RATES, CYCLES = "rates", "cycles"
 """The queries, and their folders in the checkpoint."""
 
-HOPELESS = (BadOption, StreamReplaced)
+HOPELESS = (BadOption, BadExpectation, StreamReplaced)
 """What is the same however often it is tried."""
 
-ATTEMPTS = 10
-"""Failures in a row, without a micro-batch between them, after which the job gives up."""
+ATTEMPTS = 40
+"""Failures in a row, without a micro-batch between them, after which the job gives up: about twenty
+minutes, in which a server that is replaced is back. An unreachable NATS does not count."""
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 POLL_S = 0.25
 
@@ -53,6 +54,9 @@ LESSON_S = float(DAY_S)
 
 NEWEST = 10_000
 """Alerts that are known at a start: more than one micro-batch can have published."""
+
+_IDENTITY = ("kind", "about", "window", "key")
+"""As alert.IDENTITY, while ``event_type`` is that of the alert itself."""
 
 _READ, _ALERTS = "read", "alerts"
 _REACH_S = 10.0
@@ -151,8 +155,7 @@ class Live:
             if failure is None:
                 continue
             self._failures += 1
-            hopeless = failure.kind is not None and issubclass(failure.kind, HOPELESS)
-            if self._options.once or hopeless or self._failures >= ATTEMPTS:
+            if not self._worth_trying(failure):
                 raise LiveFailed(failure.text)
             self._show(failure.text)
             self._stop.wait(BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1])
@@ -242,14 +245,13 @@ class Live:
         )
         # Collected: as a frame it would be read again for every micro-batch.
         rows = [tuple(row) for row in newest.collect()]
-        columns = ", ".join(f"{name} string" for name in ("kind", "about", "window", "key"))
+        columns = ", ".join(f"{name} string" for name in _IDENTITY)
         return self._spark.createDataFrame(rows, columns)
 
     @contextlib.contextmanager
     def _query(self, name: str, found: DataFrame, known: DataFrame) -> Iterator[StreamingQuery]:
         options = self._options
-        fresh = found.join(F.broadcast(known), ["kind", "about", "window", "key"], "left_anti")
-        identity = ("kind", "about", "window", "key")
+        fresh = found.join(F.broadcast(known), [*_IDENTITY], "left_anti")
         shaped = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows")).select(
             F.lit(alert.EVENT_TYPE).alias("event_type"),
             F.create_map(
@@ -260,7 +262,7 @@ class Live:
                 F.lit("key"), F.col("key"),
             ).alias("identifier"),
             "payload",
-            F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*identity)))).alias("id"),
+            F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*_IDENTITY)))).alias("id"),
         )  # fmt: skip
         writer = (
             shaped.writeStream.format("aviso")
@@ -306,6 +308,12 @@ class Live:
             self._seen[name] = item.timestamp
             self._outcome = added(self._outcome, name, json.loads(item.json))
         return bool(fresh)
+
+    def _worth_trying(self, failure: Failure) -> bool:
+        if self._options.once or (failure.kind and issubclass(failure.kind, HOPELESS)):
+            return False
+        away = failure.kind is not None and issubclass(failure.kind, Unreached)
+        return away or self._failures < ATTEMPTS
 
     def _show(self, trouble: str | None) -> None:
         self._outcome = replace(self._outcome, trouble=trouble)

@@ -182,7 +182,7 @@ def heat(
                     tag("title", cell.title) if cell else None,
                     x=_LEFT + column * side + 1,
                     y=row * tall + 1,
-                    width=side - 2,
+                    width=max(side - 2, side * 0.8),
                     height=tall - 2,
                     rx=2.5,
                     class_=f"cell {cell.shade if cell else 'void'}",

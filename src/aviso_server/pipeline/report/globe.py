@@ -42,9 +42,11 @@ def world(cells: Mapping[tuple[int, int], int], *, side: int) -> Markup:
 
 def legend(cells: Mapping[tuple[int, int], int]) -> Markup:
     """What the shades mean."""
-    most = max(cells.values(), default=0)
+    least, most = min(cells.values(), default=0), max(cells.values(), default=0)
     swatches = [tag("i", class_=f"swatch b{step}") for step in range(1, STEPS + 1)]
-    return tag("p", "1", swatches, f"{count(most)} notifications in a cell", class_="legend")
+    return tag(
+        "p", count(least), swatches, f"{count(most)} notifications in a cell", class_="legend"
+    )
 
 
 def _shaded(cells: Mapping[tuple[int, int], int], side: int) -> list[Markup]:

@@ -5,6 +5,7 @@ and the page is renamed into its place last.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,6 +35,8 @@ DAYS = 30
 
 STEPS = 7
 """Of the progress that is told."""
+
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (\S.*)$", re.MULTILINE)
 
 Told = Callable[[str], None]
 
@@ -94,8 +98,8 @@ def run(spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: N
     """Make the report; ReportFailed or LakeFailed if it cannot be made."""
     try:
         figures = gathered(spark, options, told=told)
-    except PySparkException as error:
-        raise ReportFailed(failure_of(error).text) from error
+    except (PySparkException, Py4JError) as error:
+        raise ReportFailed(_reason(error)) from error
     told("writing")
     if options.tables is not None:
         _keep(options.tables, figures.tables)
@@ -195,6 +199,12 @@ def _keep(place: Place, tables: Mapping[str, pa.Table]) -> None:
             )
         except (DeltaError, OSError) as error:
             raise ReportFailed(f"cannot write {place.table(name)}: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    """One line. Collecting as Arrow tells of a failed task only at the end of a long text."""
+    causes = _CAUSE.findall(str(error))
+    return causes[-1].strip() if causes else failure_of(error).text
 
 
 def _write(path: Path, content: bytes) -> None:

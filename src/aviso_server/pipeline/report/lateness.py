@@ -16,8 +16,12 @@ FIRST = 10
 MOST = 150
 MAPS = 12
 """Event types with a heat map."""
+DAYS, CYCLES = 92, 24
+"""Columns and rows of one, at most."""
 
 _FEW = 3
+_EDGES = (0.01, 0.05, 0.3)
+"""Shares of a cycle's products at which its shade becomes stronger."""
 
 
 @dataclass(slots=True)
@@ -98,12 +102,14 @@ def _worst_first(rows: Sequence[Row]) -> list[str]:
 
 
 def _map(event_type: str, rows: Sequence[Row]) -> Markup:
-    times = sorted({row["time"] for row in rows})
-    first, last = min(row["day"] for row in rows), max(row["day"] for row in rows)
+    times = _worst_times(rows)
+    last = max(row["day"] for row in rows)
+    first = max(min(row["day"] for row in rows), last - timedelta(days=DAYS - 1))
     days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     cells = {
         (times.index(row["time"]), (row["day"] - first).days): Cell(_shade(row), _title(row))
         for row in rows
+        if row["day"] >= first and row["time"] in times
     }
     labels = [f"{day.day} {day:%b}" for day in days]
     late, missing = (sum(row[name] for row in rows) for name in ("late", "missing"))
@@ -117,6 +123,14 @@ def _map(event_type: str, rows: Sequence[Row]) -> Markup:
     )
 
 
+def _worst_times(rows: Sequence[Row]) -> list[str]:
+    """Base times in order; of many those with most findings."""
+    bad: defaultdict[str, int] = defaultdict(int)
+    for row in rows:
+        bad[row["time"]] += row["late"] + row["missing"]
+    return sorted(sorted(bad, key=lambda time: (-bad[time], time))[:CYCLES])
+
+
 def _shade(row: Row) -> str:
     known = _known(row)
     if not known:
@@ -125,7 +139,7 @@ def _shade(row: Row) -> str:
         return "due" if row["due"] == known else "good"
     kind = "miss" if row["missing"] >= row["late"] else "late"
     share = (row["missing"] + row["late"]) / known
-    return f"{kind}{1 if share < 0.02 else 2 if share < 0.25 else 3}"
+    return f"{kind}{sum(share >= edge for edge in _EDGES)}"
 
 
 def _title(row: Row) -> str:
@@ -143,9 +157,9 @@ def _title(row: Row) -> str:
 def _key() -> Markup:
     shown = (
         ("good", "on time"),
-        ("late1", "a few late"),
+        ("late0", "some late"),
         ("late3", "many late"),
-        ("miss1", "a few missing"),
+        ("miss0", "some missing"),
         ("miss3", "many missing"),
         ("due", "still due"),
         ("unknown", "nothing learned yet"),
@@ -183,6 +197,7 @@ def _findings(figures: Figures, cycles: Sequence[Row]) -> list[Markup]:
 
 
 def _line(group: Group, known: int, which: str) -> Markup:
+    which = "all of them" if group.count >= known else which
     beyond = f"up to {duration(group.worst_s)}" if group.kind == LATE else None
     badge = "bad" if group.kind == MISSING else "warn"
     return tag(

@@ -4,6 +4,7 @@ Its content security policy forbids scripts and everything from elsewhere, so th
 in escaping would not run what a producer wrote.
 """
 
+from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
 
@@ -19,7 +20,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 def page(figures: Figures) -> str:
     """The whole document."""
     period = figures.period
-    title = f"Notifications {period.start:%d %b} to {period.end:%d %b %Y}"
+    title = f"Notifications, {_moment(period.start)} to {_moment(period.end)}"
     head = [
         Markup('<meta charset="utf-8">'),
         Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -69,13 +70,17 @@ _VALUES = "The most frequent values of every field, and their share of the event
 
 def _header(figures: Figures) -> Markup:
     period = figures.period
-    shown = f"{period.start:%d %b %Y %H:%M} to {period.end:%d %b %Y %H:%M} UTC"
+    shown = f"{_moment(period.start)} to {_moment(period.end)} UTC"
     return tag(
         "header",
         tag("p", "Aviso notifications", class_="eyebrow"),
         tag("h1", _days(figures)),
         tag("p", shown, class_="lead"),
     )
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.day} {at:%B %Y, %H:%M}"
 
 
 def _days(figures: Figures) -> str:

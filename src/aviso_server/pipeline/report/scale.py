@@ -70,14 +70,16 @@ def percent(part: float, whole: float) -> str:
 
 def shades(values: Sequence[float], *, steps: int) -> list[int]:
     """For each value the number of its shade, 1 to ``steps``, on a logarithmic scale; 0 for 0."""
-    most = max(values, default=0)
-    if most <= 0:
+    some = [value for value in values if value > 0]
+    if not some:
         return [0] * len(values)
-    whole = math.log1p(most)
-    return [
-        0 if value <= 0 else max(1, math.ceil(steps * math.log1p(value) / whole - 1e-9))
-        for value in values
-    ]
+    low, high = math.log(min(some)), math.log(max(some))
+
+    def shade(value: float) -> int:
+        share = (math.log(value) - low) / (high - low) if high > low else 1.0
+        return min(steps, 1 + int(share * steps))
+
+    return [shade(value) if value > 0 else 0 for value in values]
 
 
 def _two(number: int, each: int, units: tuple[str, str]) -> str:

@@ -1,0 +1,59 @@
+"""The notebooks in examples/, run from the first cell to the last against a live server."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from nbclient import NotebookClient
+from support.process import ServerProcess, server_process
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """The example configuration, with its log in a folder of the test's and no lake."""
+    config = yaml.safe_load((ROOT / "examples" / "config.yaml").read_text())
+    config["notification_backend"]["jetstream"]["store_dir"] = str(tmp_path / "nats")
+    del config["lake"]
+    del config["logging"]
+    with server_process(config, tmp_path) as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_from_a_live_server_to_a_chart(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Announced, read with Spark, drawn."""
+    monkeypatch.setenv("AVISO_URL", server.url)
+    monkeypatch.setenv("AVISO_ADDRESS_FILE", str(tmp_path / "nats" / "address"))
+    done = _executed("first_look.ipynb")
+    printed = _texts(done)
+    assert "82 announced, 0 rejected" in printed
+    assert "|  enfo|           41|   0|240|" in printed
+    assert _pictures(done) == 1
+
+
+def _executed(name: str) -> nbformat.NotebookNode:
+    notebook = nbformat.read(  # type: ignore[no-untyped-call]
+        ROOT / "examples" / name, as_version=4
+    )
+    client = NotebookClient(
+        notebook, timeout=240, resources={"metadata": {"path": str(ROOT / "examples")}}
+    )
+    return client.execute(env=dict(os.environ))
+
+
+def _texts(notebook: nbformat.NotebookNode) -> str:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return "".join(output.get("text", "") for output in outputs)
+
+
+def _pictures(notebook: nbformat.NotebookNode) -> int:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return sum("image/png" in output.get("data", {}) for output in outputs)
