@@ -248,9 +248,16 @@ async def test_without_java_the_server_says_so_once(tmp_path: Path) -> None:
     missing = "Spark needs Java 17 or newer: no Java was found. Install it:\n  apt-get ..."
     async with looked_after(job(), obstacle=lambda: missing) as (archiving, journal):
         assert archiving.view() == ArchiveResponse(state="unavailable", error=missing)
-        assert archiving.words.startswith("off: Spark needs Java 17")
+        assert archiving.words().startswith("off: Spark needs Java 17")
         assert len(journal.all("archive.unavailable")) == 1
         assert journal.all("archive.started") == []
+
+
+def test_the_banner_tells_how_much_waits() -> None:
+    """At start-up, before the job itself can say anything."""
+    archiving = Archiving(job(), place="var/lake")
+    assert "nothing behind now" in archiving.words(0)
+    assert "12 behind now" in archiving.words(12)
 
 
 def test_what_stands_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

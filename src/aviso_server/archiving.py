@@ -144,12 +144,12 @@ class Archiving:
         """How the job is doing."""
         return self._seen
 
-    @property
-    def words(self) -> str:
-        """The same for the person at the terminal."""
+    def words(self, behind: int | None = None) -> str:
+        """The same for the person at the terminal; ``behind`` is how much waits to be archived."""
         if self._seen.state == "unavailable":
             return f"off: {self._seen.error}"
-        return f"into {self._place}, by Spark; the log tells how far it is"
+        lag = "" if behind is None else f", {behind or 'nothing'} behind now"
+        return f"into {self._place}, by Spark{lag}; the log tells how far it is"
 
     async def start(self, meter: Callable[[], ArchiveMeter] = SILENT.archive) -> None:
         """Begin to look after the job, if it can run at all."""
@@ -339,7 +339,10 @@ class Posted:
     """The job of another process, as a worker sees its supervisor's; there is nothing to do."""
 
     board: Path
-    words: None = None
+
+    @staticmethod
+    def words() -> None:
+        """The supervisor tells."""
 
     async def start(self, _: Callable[[], ArchiveMeter]) -> None:
         """The supervisor does."""

@@ -33,6 +33,7 @@ from aviso_server.assembly import (
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.jetstream.options import Pace
 from aviso_server.backends.metered import look, metered
+from aviso_server.core.errors import AvisoError
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Site
 from aviso_server.http.metrics import exposed
@@ -40,6 +41,7 @@ from aviso_server.http.services import Services
 from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic
+from aviso_server.relay.archive import Archive, behind
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.pulse import Stop
 from aviso_server.reload import Live, Origin, reload, reloading
@@ -188,8 +190,23 @@ async def serving(
             metrics_port,
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
-            archive=None if job is None else job.words,
+            archive=None if job is None else await _told(job, settings, backend, lake),
         )
+
+
+async def _told(
+    job: Archiving | Posted, settings: Settings, backend: Backend, lake: Archive | None
+) -> str | None:
+    """The archive job in words, with its lag; a broken lake does not keep us from serving."""
+    if not isinstance(job, Archiving) or lake is None:
+        return job.words()
+    try:
+        return job.words(await behind(lake, backend, settings.catalogue.names))
+    except AvisoError as error:
+        structlog.get_logger().warning(
+            "The lake cannot be read", event_name="archive.lake.unreadable", error=str(error)
+        )
+        return job.words()
 
 
 @asynccontextmanager

@@ -166,7 +166,7 @@ async def _supervise(
             Stop(),
             kept(settings),
             secure=application.tls is not None,
-            archive=None if job is None else job.words,
+            archive=None if job is None else job.words(),
         )
         if not told.is_set():
             log_started(running)

@@ -4,11 +4,11 @@ The log ends where history ends, the archive reaches back further, and in betwee
 Where they do not, retention was quicker than the archive job, and something is lost.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from aviso_server.backends.backend import Bounds
+from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.filter import Filter
 from aviso_server.lake.extent import Extent, Piece
 
@@ -101,3 +101,12 @@ class Skip:
     """Where to go on."""
     lost: bool
     """Whether retention removed some of it before it was archived."""
+
+
+async def behind(archive: Archive, log: Backend, event_types: Iterable[str]) -> int:
+    """How many sequences of the log the archive does not have yet."""
+    missing = 0
+    for name in event_types:
+        bounds, extent = await log.bounds(name), await archive.extent(name)
+        missing += max(0, bounds.last - max(extent.through, bounds.first - 1))
+    return missing

@@ -31,6 +31,7 @@ from aviso_server.pipeline.live.job import (
     Outcome,
     added,
     check,
+    observed,
 )
 
 FIELD: dict[str, Json] = {"type": "StringHandler", "required": False}
@@ -188,7 +189,10 @@ def test_what_spark_tells_is_added_up() -> None:
     """Notifications are counted once, though two queries read them; alerts by kind."""
     outcome = Outcome()
     for name in (RATES, CYCLES):
-        observed = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
-        outcome = added(outcome, name, {"observedMetrics": observed})
+        found = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
+        outcome = added(outcome, name, {"observedMetrics": found})
         outcome = added(outcome, name, {"observedMetrics": {}})
     assert outcome == Outcome(5, 2, {"rate": 1, "late": 1})
+    connect = {"values": [5, None], "schema": {"fields": [{"name": "rows"}, {"name": "late"}]}}
+    assert observed({"observedMetrics": {"x": connect}}, "x") == {"rows": 5, "late": 0}
+    assert observed({}, "x") == {}

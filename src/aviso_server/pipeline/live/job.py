@@ -58,6 +58,9 @@ NEWEST = 10_000
 _IDENTITY = ("kind", "about", "window", "key")
 """As alert.IDENTITY, while ``event_type`` is that of the alert itself."""
 
+_SHUFFLES, _SPARKS_OWN = "spark.sql.shuffle.partitions", "200"
+"""What a Spark Connect server has unless told otherwise: two hundred tasks for a few keys."""
+
 _READ, _ALERTS = "read", "alerts"
 _REACH_S = 10.0
 
@@ -148,6 +151,8 @@ class Live:
         # On the session, not on a command line, where any user of the machine could read them.
         for name, value in hadoop_options(self._options.storage).items():
             self._spark.conf.set(name, value)
+        if self._spark.conf.get(_SHUFFLES) == _SPARKS_OWN:
+            self._spark.conf.set(_SHUFFLES, "4")
         while not self._stop.is_set():
             failure = self._attempt()
             if self._stop.is_set() or (failure is None and not self._due_again):
@@ -322,20 +327,30 @@ class Live:
 
 def added(outcome: Outcome, name: str, progress: Mapping[str, object]) -> Outcome:
     """The outcome after a micro-batch, from what Spark tells of it in JSON."""
-    observed = progress.get("observedMetrics")
-    observed = observed if isinstance(observed, dict) else {}
-    read, told = observed.get(f"{name}_{_READ}") or {}, observed.get(f"{name}_{_ALERTS}") or {}
+    read, told = (observed(progress, f"{name}_{what}") for what in (_READ, _ALERTS))
     kind = alert.RATE if name == RATES else alert.LATE
-    count = outcome.alerts.get(kind, 0) + int(told.get("rows") or 0)
+    count = outcome.alerts.get(kind, 0) + told.get("rows", 0)
     alerts = {**outcome.alerts, kind: count}
     if name != RATES:  # both read the same notifications
         return replace(outcome, alerts=alerts)
     return replace(
         outcome,
-        notifications=outcome.notifications + int(read.get("rows") or 0),
-        late_rows=outcome.late_rows + int(read.get("late") or 0),
+        notifications=outcome.notifications + read.get("rows", 0),
+        late_rows=outcome.late_rows + read.get("late", 0),
         alerts=alerts,
     )
+
+
+def observed(progress: Mapping[str, object], name: str) -> dict[str, int]:
+    """Counts that were observed under a name; none where Spark tells of an idle look."""
+    metrics = progress.get("observedMetrics")
+    found = metrics.get(name) if isinstance(metrics, dict) else None
+    if not found:
+        return {}
+    if "schema" in found:  # as Spark Connect tells it
+        names = [item["name"] for item in found["schema"]["fields"]]
+        found = dict(zip(names, found["values"], strict=True))
+    return {key: int(value or 0) for key, value in found.items()}
 
 
 def _check_server(options: LiveOptions) -> None:
