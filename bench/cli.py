@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from bench import report
 from bench.deep import deep_replay
-from bench.figures import Figure, Value
+from bench.figures import Figure, Skipped, Value
 from bench.filters import publish_cost
 from bench.rates import QUICK, Bench, Sizes
 from bench.served import HERE, Conditions
@@ -30,6 +30,10 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
   .venv/bin/python bench/run.py notify replay fanout --backend jetstream
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
+  .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
+  .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
+
+The jobs of the pipeline take long, and are measured only when they are asked for.
 """
 
 
@@ -43,11 +47,12 @@ class Part(StrEnum):
     FILTERS = "filters"
     DEEP = "deep"
     ARCHIVE = "archive"
+    JOBS = "jobs"
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
-        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all.")
+        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all but jobs.")
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -65,6 +70,17 @@ def bench(  # noqa: PLR0913 - one parameter per option
     ] = None,
     deliveries: Annotated[
         int | None, typer.Option(min=1000, help="Deliveries per fan-out run, at the most.")
+    ] = None,
+    history: Annotated[
+        list[int] | None,
+        typer.Option(min=100, max=100_000_000, help="Notifications for the jobs; may be repeated."),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Seconds a job may be expected to take.")
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(help="First word of a job's name, search or duckdb; may be repeated."),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, max=20, help="Measured runs per figure.")] = 3,
     batch_size: Annotated[
@@ -88,6 +104,8 @@ def bench(  # noqa: PLR0913 - one parameter per option
         "stored": stored,
         "watchers": tuple(watchers) if watchers else None,
         "deliveries": deliveries,
+        "history": tuple(history) if history else None,
+        "budget_s": budget,
         "runs": runs,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -101,21 +119,23 @@ def bench(  # noqa: PLR0913 - one parameter per option
         def progress(text: str) -> None:
             status.update(text)
 
-        measured = list(_measure(Bench(sizes, conditions, progress), parts or list(Part)))
+        asked = parts or [part for part in Part if part is not Part.JOBS]
+        measured = list(_measure(Bench(sizes, conditions, progress), asked, job or []))
     report.table(measured, console, sizes)
     path = report.save(measured, results, datetime.now(UTC), sizes, conditions)
     console.print(f"written to {path}", soft_wrap=True)
 
 
-def _measure(plan: Bench, parts: list[Part]) -> Iterator[Figure | Value]:
+def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure | Value | Skipped]:
     sizes = plan.sizes
-    measures: dict[Part, Callable[[], Iterator[Figure | Value]]] = {
+    measures: dict[Part, Callable[[], Iterator[Figure | Value | Skipped]]] = {
         Part.NOTIFY: plan.notify,
         Part.REPLAY: plan.replay,
         Part.FANOUT: plan.fanout,
         Part.MEMORY: plan.memory,
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
         Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
+        Part.JOBS: lambda: _jobs(sizes, plan.progress, only),
         Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
     for part in dict.fromkeys(parts):
@@ -127,6 +147,14 @@ def _archive(sizes: Sizes, progress: Callable[[str], None]) -> Iterator[Value]:
     from bench.archived import archive_rate  # noqa: PLC0415
 
     return archive_rate(sizes.logged, sizes.archived, sizes.runs, progress)
+
+
+def _jobs(
+    sizes: Sizes, progress: Callable[[str], None], only: list[str]
+) -> Iterator[Value | Skipped]:
+    from bench.jobs import job_costs  # noqa: PLC0415
+
+    return job_costs(sizes.history, sizes.runs, sizes.budget_s, progress, only)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What was measured: single runs, and the figure made of them."""
+"""What was measured: single runs, the figure made of them, and what was left out."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -64,3 +64,11 @@ class Value:
     def middle(self) -> float:
         """The median."""
         return median(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that was not measured, and why."""
+
+    name: str
+    reason: str

@@ -35,6 +35,10 @@ class Sizes:
     """Notifications that the archive job carries."""
     archived: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     """Notifications in the lake: ten and a hundred times the first."""
+    history: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
+    """Notifications of the histories that jobs work on."""
+    budget_s: int = 600
+    """Longest that a job may be expected to take; it is left out otherwise."""
     runs: int = 3
     """Measured runs per figure, after one run to warm up."""
     timeout_s: float = 60.0
@@ -50,6 +54,7 @@ QUICK = Sizes(
     filters=(1, 100, 1000),
     logged=5000,
     archived=(1000, 10_000, 100_000),
+    history=(2000, 20_000),
 )
 
 

@@ -1,0 +1,218 @@
+"""Every job once, on one Spark session, in a process of its own.
+
+    python -m support.alljobs master spark://127.0.0.1:7077 FOLDER
+
+FOLDER has ``told.json`` with ``server`` (URL) and ``log`` (address file); what the jobs told goes
+into ``outcome.json`` there.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from aviso_server.core.schema import Catalogue
+from aviso_server.lake.layout import Place
+from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.pipeline import archived, history
+from aviso_server.pipeline.audit.job import AuditOptions
+from aviso_server.pipeline.audit.job import run as audit
+from aviso_server.pipeline.ingest.files import files
+from aviso_server.pipeline.ingest.job import Options as IngestOptions
+from aviso_server.pipeline.ingest.job import run as ingest
+from aviso_server.pipeline.ingest.stage import FromFiles
+from aviso_server.pipeline.live.expected import Part
+from aviso_server.pipeline.live.job import Live, LiveOptions
+from aviso_server.pipeline.maintain.job import MaintainOptions
+from aviso_server.pipeline.maintain.job import run as maintain
+from aviso_server.pipeline.maintain.plan import Policy
+from aviso_server.pipeline.plan import question
+from aviso_server.pipeline.replay.job import run as replay
+from aviso_server.pipeline.replay.options import Files, Format, Server
+from aviso_server.pipeline.replay.options import Options as ReplayOptions
+from aviso_server.pipeline.report.job import ReportOptions
+from aviso_server.pipeline.report.job import run as report
+from aviso_server.pipeline.session import SparkOptions, spark_session
+from aviso_server.pipeline.sink.options import parse_options
+from aviso_server.pipeline.synth import Plan
+from aviso_server.pipeline.synth.job import Options as SynthOptions
+from aviso_server.pipeline.synth.job import run as synth
+from aviso_server.settings import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONFIG = Path(__file__).parents[2] / "examples" / "config.yaml"
+PLAN = Plan(date(2026, 1, 1), days=2, count=3000, seed=7)
+BISCAY = "(40,-30,60,-30,60,10,40,10,40,-30)"
+FEW = 40
+"""Sequences that are published again: a server takes its time."""
+
+Told = dict[str, object]
+
+
+class Jobs:
+    """The jobs, in an order in which each finds what it needs."""
+
+    def __init__(self, spark: "SparkSession", folder: Path, *, server: str, log: str) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._place = Place(str(folder / "lake"))
+        self._server = server
+        self._log = {"addressFile": log}
+        self._catalogue: Catalogue = load(
+            config_file=CONFIG, environ={}, cwd=folder, home=None
+        ).catalogue
+
+    def all(self) -> dict[str, Told]:
+        """What each of them told."""
+        steps: dict[str, Callable[[], Told]] = {
+            "synth": self.synth,
+            "maintain": self.maintain,
+            "audit": lambda: self._audited(self._place),
+            "report": self.report,
+            "archived": self.archived,
+            "history": self.history,
+            "parquet": lambda: self._replayed("parquet"),
+            "ndjson": lambda: self._replayed("ndjson"),
+            "stored": lambda: self._ingested(lake=Place(str(self._folder / "second"))),
+            "second": lambda: self._audited(Place(str(self._folder / "second"))),
+            "published": lambda: self._ingested(lake=None),
+            "again": self.again,
+            "with_log": self.with_log,
+            "live": self.live,
+        }
+        return {name: step() for name, step in steps.items()}
+
+    def synth(self) -> Told:
+        """A lake written by tasks."""
+        outcome = synth(SynthOptions(plan=PLAN, lake=self._place), spark=self._spark)
+        return dict(outcome.counts)
+
+    def maintain(self) -> Told:
+        """Every file written again, without what was deleted."""
+        append_tombstones(self._place, [("mars", 10, 19)], kind="deleted")
+        policy = Policy(everything=True)
+        outcome = maintain(self._spark, MaintainOptions(self._place, policy=policy))
+        return {
+            "hidden": outcome.rows_hidden,
+            "problems": outcome.problems,
+            "rewrites": len(outcome.plan.rewrites),
+        }
+
+    def report(self) -> Told:
+        """The page and its tables."""
+        options = ReportOptions(
+            self._place,
+            self._folder / "report.html",
+            tables=Place(str(self._folder / "report")),
+            schemas=self._catalogue.schemas,
+        )
+        return {"notifications": report(self._spark, options).notifications}
+
+    def archived(self) -> Told:
+        """All of the lake, counted by Spark."""
+        rows = archived(self._spark, self._place).groupBy("event_type").count().collect()
+        return {row["event_type"]: row["count"] for row in rows}
+
+    def history(self) -> Told:
+        """A constraint on typed columns, and an area."""
+        schemas = self._catalogue.schemas
+        steps = history(
+            self._spark,
+            "mars",
+            lake=self._place,
+            filter={"class": "od", "stream": "enfo", "step": {"lte": 24}},
+            typed=True,
+            schemas=schemas,
+        )
+        found = steps.agg(F.count("*").alias("rows"), F.max("step").alias("step")).collect()[0]
+        areas = history(
+            self._spark,
+            "test_polygon",
+            lake=self._place,
+            filter={"polygon": BISCAY},
+            schemas=schemas,
+        )
+        return {**found.asDict(), "areas": areas.count()}
+
+    def again(self) -> Told:
+        """A part of the lake published to the server."""
+        sink = parse_options({"url": self._server, "onReject": "fail"})
+        options = ReplayOptions(
+            question=question(
+                "observations", lake=self._place, end=FEW, schemas=self._catalogue.schemas
+            ),
+            target=Server(sink=sink, state=self._folder / "ledger"),
+        )
+        return {"rows": replay(self._spark, options).rows}
+
+    def with_log(self) -> Told:
+        """What the server took, read back from its log."""
+        rows = history(
+            self._spark, "observations", log=self._log, filter={"polygon": "(-80,-170,80,-170,80,170,-80,170,-80,-170)"}
+        )
+        return {"rows": rows.count()}
+
+    def live(self) -> Told:
+        """Both views over what the server has, once."""
+        never = Part("test_polygon", "0000", "", "x", 1)
+        options = LiveOptions(
+            self._log,
+            url=self._server,
+            checkpoint=str(self._folder / "checkpoint"),
+            expected=(never,),
+            fields=(),
+            once=True,
+        )
+        outcome = Live(self._spark, options).run()
+        return {"notifications": outcome.notifications, "alerts": dict(outcome.alerts)}
+
+    def _audited(self, place: Place) -> Told:
+        found = audit(self._spark, AuditOptions(place))
+        return {
+            "complete": found.complete,
+            "present": sum(item.tally.present for item in found.event_types),
+            "deleted": sum(item.tally.deleted for item in found.event_types),
+        }
+
+    def _replayed(self, format: Format) -> Told:  # noqa: A002 - as the job calls it
+        options = ReplayOptions(
+            question=question(
+                "test_polygon", lake=self._place, schemas=self._catalogue.schemas
+            ),
+            target=Files(path=str(self._folder / format), format=format),
+        )
+        outcome = replay(self._spark, options)
+        return {"rows": outcome.rows, "files": outcome.files}
+
+    def _ingested(self, *, lake: Place | None) -> Told:
+        """What was replayed as CloudEvents, taken in."""
+        server = parse_options({"url": self._server, "onReject": "fail"})
+        options = IngestOptions(
+            source=FromFiles(tuple(files([str(self._folder / "ndjson")])), "ndjson"),
+            catalogue=self._catalogue,
+            state=self._folder / "state",
+            server=server if lake is None else None,
+            lake=lake,
+        )
+        outcome = ingest(options, self._spark)
+        return {"read": outcome.read, "added": outcome.added, "rejected": outcome.rejected}
+
+
+def main(kind: str, address: str, folder: Path) -> None:
+    """Run them on a master or a Spark Connect server."""
+    told = json.loads((folder / "told.json").read_text())
+    conf = {"spark.executor.memory": "512m"} if kind == "master" else {}
+    options = SparkOptions(conf=conf, **{kind: address})
+    with spark_session(options, folder / "driver") as spark:
+        outcome = Jobs(spark, folder, server=told["server"], log=told["log"]).all()
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
