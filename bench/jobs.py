@@ -22,7 +22,7 @@ import structlog
 from bench.figures import Skipped, Value
 from bench.searches import compared, searches
 from bench.served import CONFIG
-from bench.tree import watched
+from bench.tree import resident, watched
 from pyspark.sql import SparkSession
 
 from aviso_server.core.schema import Catalogue
@@ -48,8 +48,6 @@ from aviso_server.settings import load
 START = date(2026, 1, 1)
 WARM = 1000
 """Notifications of the history that only warms up."""
-SMALL = 1000
-"""Rows beyond which a small file ends with the hour, where small files are wanted."""
 REPLAYED = "mars"
 MIB = 1024 * 1024
 
@@ -142,6 +140,7 @@ def _of_size(
 ) -> _Items:
     size = stage.plan.count
     yield Value(f"load average at the start ({size:,})", "", (os.getloadavg()[0],))
+    yield Value(f"memory before the jobs ({size:,})", "MiB", (resident() / MIB,))
     for job in JOBS:
         if only and job.name.split()[0] not in only and job.run is not _synth:
             continue
@@ -166,7 +165,9 @@ def _measured(stage: Stage, job: Job, course: Course) -> _Items:
         return
     job.prepare(stage)
     # The heap shrinks to what is in use, so that a peak is of this job.
-    stage.spark.sparkContext._jvm.System.gc()  # noqa: SLF001 # type: ignore[union-attr]
+    java = stage.spark.sparkContext._jvm  # noqa: SLF001
+    assert java is not None
+    java.System.gc()
     with watched() as peak:
         began = perf_counter()
         job.run(stage)
@@ -189,10 +190,10 @@ def _synth_spark(stage: Stage) -> None:
 
 
 def _small_files(stage: Stage) -> None:
-    """A file for each hour, or nearly: what an archive job leaves that commits often."""
+    """A file for each hour: what an archive job leaves that commits often."""
     made = parts(stage.plan)
     work = partial(write, stage.small, stage.plan)
-    done = side_by_side(work, tasks(made, most=SMALL), processes=cores())
+    done = side_by_side(work, tasks(made, most=1), processes=cores())
     marks = {part.event_type: part.first + part.count - 1 for part in made}
     commit(stage.small, [item for found in done for item in found], marks)
 

@@ -56,6 +56,17 @@ def test_the_command_line_wins() -> None:
     assert (told["failOnDataLoss"], told["withMarks"]) == ("false", "true")
 
 
+@pytest.mark.parametrize(
+    ("configured", "chosen", "expected"),
+    [(True, None, True), (False, None, False), (False, True, True), (True, False, False)],
+)
+def test_what_becomes_of_data_loss(configured: bool, chosen: bool | None, expected: bool) -> None:
+    """A managed job has no command line: the settings decide, unless that says otherwise."""
+    loaded = _settings(path="/lake", fail_on_data_loss=configured)
+    options = archive_options(loaded, Chosen(fail_on_data_loss=chosen))
+    assert options.fail_on_data_loss is expected
+
+
 def test_where_nats_is() -> None:
     """Given with its credentials; an embedded one is found through its address file."""
     told = source_options(

@@ -37,7 +37,7 @@ class Chosen:
     interval_s: float | None = None
     checkpoint: str | None = None
     max_records: int | None = None
-    fail_on_data_loss: bool = True
+    fail_on_data_loss: bool | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     packages: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def archive_options(settings: Settings, chosen: Chosen) -> ArchiveOptions:
         interval_s=chosen.interval_s or lake.archive_interval_seconds,
         checkpoint=None if chosen.checkpoint is None else _absolute(chosen.checkpoint),
         max_records=chosen.max_records or defaults.max_records,
-        fail_on_data_loss=chosen.fail_on_data_loss,
+        fail_on_data_loss=_first(chosen.fail_on_data_loss, lake.fail_on_data_loss),
     )
 
 
@@ -155,6 +155,10 @@ def source_options(settings: Settings) -> dict[str, str]:
         "tlsKeyFile": jetstream.tls_key_file,
     }
     return {**_present(reached), **schemas}
+
+
+def _first(chosen: bool | None, configured: bool) -> bool:  # noqa: FBT001 - the two of them
+    return configured if chosen is None else chosen
 
 
 def _present(options: Mapping[str, str | None]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The notebooks in examples/, run from the first cell to the last against a live server."""
+"""The notebooks in examples/, run from the first cell to the last."""
 
 import os
 from collections.abc import Iterator
@@ -37,6 +37,18 @@ def test_from_a_live_server_to_a_chart(
     assert "82 announced, 0 rejected" in printed
     assert "|  enfo|           41|   0|240|" in printed
     assert _pictures(done) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_month_of_history() -> None:
+    """Made, filtered, drawn; the late cycles are those of the seed."""
+    done = _executed("history.ipynb")
+    printed = _texts(done)
+    assert "mars           47,373" in printed
+    assert "|  enfo|2026-01-20 00:00:00|  8.5|" in printed
+    assert "6 of 206 announced areas touch it" in printed
+    assert _pictures(done) == 3
 
 
 def _executed(name: str) -> nbformat.NotebookNode:

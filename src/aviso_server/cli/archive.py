@@ -43,10 +43,10 @@ MaxRecords: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Notifications in one commit; 200000.")
 ]
 FailOnDataLoss: TypeAlias = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--fail-on-data-loss/--no-fail-on-data-loss",
-        help="Stop if the log was trimmed before it was archived.",
+        help="Stop if the log was trimmed before it was archived; lake.fail_on_data_loss.",
     ),
 ]
 MetricsPort: TypeAlias = Annotated[
@@ -92,7 +92,7 @@ def archive(  # noqa: PLR0913 - the options of a command
     conf: Conf = None,
     packages: Packages = None,
     remote: Remote = None,
-    fail_on_data_loss: FailOnDataLoss = True,
+    fail_on_data_loss: FailOnDataLoss = None,
     metrics_port: MetricsPort = None,
     progress: Progress = "auto",
     verbose: Verbose = False,

@@ -67,6 +67,9 @@ IDLE_S = 5.0
 
 GONE = "Spark has ended unexpectedly"
 
+LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-loss"
+"""Where that option is, for the archive."""
+
 
 class ArchiveFailed(AvisoError):
     """The job cannot go on; the message says why in one line."""
@@ -165,8 +168,11 @@ class Archive:
                 break
             self._failures += 1
             if not self._worth_trying(failure):
-                self._show("failed", failure.text)
-                raise ArchiveFailed(failure.text)
+                text = failure.text
+                if failure.kind is not None and issubclass(failure.kind, DataLost):
+                    text += LOSS_REMEDY
+                self._show("failed", text)
+                raise ArchiveFailed(text)
             pause_s = BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1]
             self._show("running", f"{failure.text}; trying again in {pause_s:.0f} s")
             self._stop.wait(pause_s)

@@ -141,6 +141,7 @@ class Lake(Section):
     storage_options: dict[Text, Secret] = Field(default_factory=dict)
     archive: Literal["off", "managed"] = "off"
     archive_interval_seconds: Whole = 10
+    fail_on_data_loss: Flag = True
     cache_bytes: Bytes = 67_108_864
     spark_master: Text = "local[*]"
     spark_conf: dict[Text, Text] = Field(default_factory=dict)

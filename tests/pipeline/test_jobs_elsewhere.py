@@ -1,0 +1,89 @@
+"""Every job on a cluster with two workers, and through Spark Connect."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from deltalake import DeltaTable
+from support import alljobs
+from support.cluster import connect_server, standalone
+from support.process import server_process
+
+TESTS = Path(__file__).parents[1]
+PATIENCE_S = 500
+"""Far more than the jobs need: it only bounds a failing test."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_on_a_cluster_with_two_workers(tmp_path: Path) -> None:
+    """Each job does on executors what it does in one process, in one session after the other."""
+    with standalone(tmp_path / "spark") as master:
+        told = _ran("master", master, tmp_path)
+    _as_told(told, tmp_path)
+    # Each worker leaves the folder of an executor that it ran for this application.
+    assert len(list((tmp_path / "spark" / "work").glob("app-*/*"))) == 2
+
+
+def test_through_spark_connect(tmp_path: Path) -> None:
+    """No job needs more of Spark than a Connect client has."""
+    with connect_server(tmp_path / "spark") as remote:
+        told = _ran("remote", remote, tmp_path)
+    _as_told(told, tmp_path)
+
+
+def _ran(kind: str, address: str, folder: Path) -> dict[str, Any]:
+    """Run the jobs in a process: this one may have a session of its own."""
+    with _server(folder) as url:
+        said = {"server": url, "log": str(folder / "nats" / "address")}
+        (folder / "told.json").write_text(json.dumps(said))
+        command = [sys.executable, "-m", "support.alljobs", kind, address, str(folder)]
+        environ = {**os.environ, "PYTHONPATH": str(TESTS)}
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((folder / "outcome.json").read_text())
+    return found
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    """A server with the event types that the synthetic history has."""
+    config = yaml.safe_load(alljobs.CONFIG.read_text())
+    config["notification_backend"]["jetstream"]["store_dir"] = str(folder / "nats")
+    del config["lake"]
+    del config["logging"]
+    with server_process(config, folder) as running:
+        yield running.url
+
+
+def _as_told(told: dict[str, Any], folder: Path) -> None:
+    """What every job should have done, whatever Spark it ran on."""
+    made, gone = told["synth"], 10
+    count = alljobs.PLAN.count
+    assert sum(made.values()) == count
+    assert told["maintain"] == {"hidden": gone, "problems": [], "rewrites": 10}
+    assert told["audit"] == {"complete": True, "present": count - gone, "deleted": gone}
+    assert told["report"] == {"notifications": count - gone}
+    assert (folder / "report.html").read_text().endswith("</html>\n")
+    assert DeltaTable(folder / "report" / "volume").to_pyarrow_dataset().count_rows() > 0
+    assert told["archived"] == {**made, "mars": made["mars"] - gone}
+    assert told["history"]["step"] == 24
+    assert 0 < told["history"]["areas"] < made["test_polygon"]
+    areas = made["test_polygon"]
+    assert told["parquet"]["rows"] == told["ndjson"]["rows"] == areas
+    assert pq.read_table(folder / "parquet").num_rows == areas
+    taken = {"read": areas, "added": areas, "rejected": 0}
+    assert told["stored"] == told["published"] == taken
+    assert told["second"] == {"complete": True, "present": areas, "deleted": 0}
+    assert told["again"]["rows"] == told["with_log"]["rows"] == alljobs.FEW
+    assert told["live"] == {"notifications": areas + alljobs.FEW, "late": 1}
