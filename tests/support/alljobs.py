@@ -218,8 +218,11 @@ class Jobs:
 def main(kind: str, address: str, folder: Path) -> None:
     """Run them on a master or a Spark Connect server."""
     told = json.loads((folder / "told.json").read_text())
-    conf = {"spark.executor.memory": "512m"} if kind == "master" else {}
-    options = SparkOptions(conf=conf, **{kind: address})
+    options = (
+        SparkOptions(master=address, conf={"spark.executor.memory": "512m"})
+        if kind == "master"
+        else SparkOptions(remote=address)
+    )
     with spark_session(options, folder / "driver") as spark:
         outcome = Jobs(spark, folder, server=told["server"], log=told["log"]).all()
     (folder / "outcome.json").write_text(json.dumps(outcome))
