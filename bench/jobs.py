@@ -1,4 +1,4 @@
-"""The jobs of the pipeline on histories of several sizes: time and peak memory of each.
+"""The jobs of the pipeline on histories of several sizes: time, CPU time and peak memory.
 
 A history is made by ``synth`` in a lake of its own, and every job works on it, in one session that
 has done everything once before. Whoever replays and takes in does it with ``mars``, by far the most
@@ -22,7 +22,7 @@ import structlog
 from bench.figures import Skipped, Value
 from bench.searches import compared, searches
 from bench.served import CONFIG
-from bench.tree import resident, watched
+from bench.tree import cpu_s, resident, watched
 from pyspark.sql import SparkSession
 
 from aviso_server.core.schema import Catalogue
@@ -114,7 +114,7 @@ class Course:
 def job_costs(
     sizes: Sequence[int], runs: int, budget_s: float, progress: _Progress, only: Sequence[str] = ()
 ) -> _Items:
-    """Time and memory of every job, or of those named; then searches; for every size."""
+    """Time, CPU time and memory of every job, or of those named; then searches; for every size."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     catalogue = load(config_file=CONFIG, environ={}, cwd=Path.cwd(), home=None).catalogue
     progress("starting Spark")
@@ -169,11 +169,12 @@ def _measured(stage: Stage, job: Job, course: Course) -> _Items:
     assert java is not None
     java.System.gc()
     with watched() as peak:
-        began = perf_counter()
+        began, used = perf_counter(), cpu_s()
         job.run(stage)
-        taken = perf_counter() - began
+        taken, used = perf_counter() - began, cpu_s() - used
     course.seconds.setdefault(job.name, []).append((stage.plan.count, taken))
     yield Value(f"{about}: time", "s", (taken,))
+    yield Value(f"{about}: CPU time", "s", (used,))
     yield Value(f"{about}: peak memory", "MiB", (peak.bytes / MIB,))
 
 

@@ -1,4 +1,4 @@
-"""Memory of this process and of all that it has started: the JVM, its Python workers, a pool."""
+"""Memory and CPU time of this process and all it has started: JVM, Python workers, a pool."""
 
 import os
 import threading
@@ -11,6 +11,7 @@ from pathlib import Path
 EVERY_S = 0.2
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
@@ -44,24 +45,33 @@ def watched() -> Iterator[Peak]:
 
 def resident() -> int:
     """Bytes of this process and its descendants now."""
+    return sum(_resident(pid) for pid in _tree())
+
+
+def cpu_s() -> float:
+    """CPU time of this process and its descendants so far, those that have ended included."""
+    # Own time in user and kernel mode, then that of children which have been waited for.
+    return sum(sum(map(int, _stat(str(pid))[11:15])) for pid in _tree()) / _TICKS
+
+
+def _tree() -> list[int]:
     children: dict[int, list[int]] = defaultdict(list)
     for entry in os.scandir("/proc"):
-        if entry.name.isdecimal() and (parent := _parent(entry.name)) is not None:
-            children[parent].append(int(entry.name))
-    total, found = 0, [os.getpid()]
-    while found:
-        pid = found.pop()
+        if entry.name.isdecimal() and (told := _stat(entry.name)):
+            children[int(told[1])].append(int(entry.name))
+    found = [os.getpid()]
+    for pid in found:
         found += children[pid]
-        total += _resident(pid)
-    return total
+    return found
 
 
-def _parent(pid: str) -> int | None:
+def _stat(pid: str) -> list[str]:
+    """What the kernel tells of a process, from its state on; nothing if it has ended."""
     try:
         # The name in brackets may hold anything; what follows the last bracket is fixed.
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None  # it has ended
+        return []
 
 
 def _resident(pid: int) -> int:

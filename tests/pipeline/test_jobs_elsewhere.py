@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_on_a_cluster_with_two_workers(tmp_path: Path) -> None:
-    """Each job does on executors what it does in one process, in one session after the other."""
+    """Each job does on executors what it does in one process, all in one session."""
     with standalone(tmp_path / "spark") as master:
         told = _ran("master", master, tmp_path)
     _as_told(told, tmp_path)
