@@ -49,6 +49,14 @@ def region(wanted: Filter | None) -> Box | None:
     return Box(spatial.lat, spatial.lon, spatial.lat, spatial.lon)
 
 
+def satisfied(constraint: Constraint, texts: pa.StringArray) -> Mask:
+    """For each text of a field, whether it satisfies the constraint; a missing one does not."""
+    coded = texts.dictionary_encode()
+    distinct = coded.dictionary.to_pylist()
+    answers = pa.array([constraint.test(text) for text in distinct], pa.bool_())
+    return _plain(answers.take(coded.indices))
+
+
 class _Texts:
     """The identifiers of a batch as flat columns, of which a slice sees its own part."""
 
@@ -63,25 +71,20 @@ class _Texts:
     def equal(self, name: str, text: str) -> Mask:
         """Rows whose field has this text."""
         places, texts = self._field(name)
-        return self._spread(places, pc.equal(texts, text))
+        return self._spread(places, _plain(pc.equal(texts, text)))
 
     def satisfy(self, constraint: Constraint) -> Mask:
         """Rows whose field satisfies the constraint."""
         places, texts = self._field(constraint.field)
-        coded = texts.dictionary_encode()
-        distinct = coded.dictionary.to_pylist()
-        answers = pa.array([constraint.test(text) for text in distinct], pa.bool_())
-        return self._spread(places, answers.take(coded.indices))
+        return self._spread(places, satisfied(constraint, texts))
 
     def _field(self, name: str) -> tuple["np.ndarray[tuple[int], np.dtype[np.intp]]", pa.Array]:
         places = np.flatnonzero(_plain(pc.equal(self._names, name)))
         return places, self._texts.take(pa.array(places))
 
-    def _spread(
-        self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]", answers: pa.BooleanArray
-    ) -> Mask:
+    def _spread(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]", answers: Mask) -> Mask:
         found = np.zeros(self._rows, np.bool_)
-        found[np.searchsorted(self._ends, places, side="right")] = _plain(answers)
+        found[np.searchsorted(self._ends, places, side="right")] = answers
         return found
 
 

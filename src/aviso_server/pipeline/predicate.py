@@ -11,6 +11,7 @@ from functools import reduce
 from operator import and_
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -19,7 +20,7 @@ from pyspark.sql.types import BooleanType
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Box, Intersects, Spatial
 from aviso_server.lake.layout import BOX
-from aviso_server.lake.predicate import mask
+from aviso_server.lake.predicate import mask, satisfied
 
 
 def matches(wanted: Filter) -> Column:
@@ -47,15 +48,22 @@ def _near(spatial: Spatial) -> list[Column]:
 
 
 def _rest(wanted: Filter) -> list[Column]:
-    """What only Python can decide, over no more columns than that needs."""
-    columns = ["identifier"] if wanted.constraints else []
-    columns += ["geometry", *BOX] if wanted.spatial is not None else []
-    if not columns:
+    """What only Python can decide, over no more than that needs: maps are dear to carry there."""
+    constraints, spatial = wanted.constraints, wanted.spatial
+    texts = [F.col("identifier")[item.field] for item in constraints]
+    places = ["geometry", *BOX] if spatial is not None else []
+    if not texts and not places:
         return []
 
     def decide(*arrays: pa.Array) -> pa.Array:
-        return mask(wanted, pa.RecordBatch.from_arrays(list(arrays), names=columns))
+        found = np.ones(len(arrays[0]), np.bool_)
+        for constraint, column in zip(constraints, arrays, strict=False):
+            found &= satisfied(constraint, column)
+        if places:
+            rows = pa.RecordBatch.from_arrays(list(arrays[len(constraints) :]), names=places)
+            found &= np.asarray(mask(Filter((), (), spatial), rows))
+        return pa.array(found)
 
     # PySpark's stubs do not know arrow_udf yet.
     made = F.arrow_udf(decide, BooleanType())  # type: ignore[attr-defined]
-    return [cast("Column", made(*map(F.col, columns)))]
+    return [cast("Column", made(*texts, *map(F.col, places)))]
