@@ -1,4 +1,4 @@
-"""Every job on a cluster with two workers, and through Spark Connect."""
+"""Every job on a cluster with two workers."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 from support import alljobs
-from support.cluster import connect_server, standalone
+from support.cluster import standalone
 from support.process import server_process
 
 TESTS = Path(__file__).parents[1]
@@ -31,13 +31,6 @@ def test_on_a_cluster_with_two_workers(tmp_path: Path) -> None:
     _as_told(told, tmp_path)
     # Each worker leaves the folder of an executor that it ran for this application.
     assert len(list((tmp_path / "spark" / "work").glob("app-*/*"))) == 2
-
-
-def test_through_spark_connect(tmp_path: Path) -> None:
-    """No job needs more of Spark than a Connect client has."""
-    with connect_server(tmp_path / "spark") as remote:
-        told = _ran("remote", remote, tmp_path)
-    _as_told(told, tmp_path)
 
 
 def _ran(kind: str, address: str, folder: Path) -> dict[str, Any]:

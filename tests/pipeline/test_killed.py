@@ -15,7 +15,7 @@ from support.nats import nats_server
 from aviso_server.lake.layout import Place
 
 TYPES = ("storm", "flood")
-KILLS = 3
+KILLS = 2
 
 
 async def _produce(url: str, enough: threading.Event) -> None:
