@@ -384,4 +384,5 @@ def _behind(report: Report) -> str:
     if not report.lag:
         return ", up to date"
     seconds = "" if report.lag_seconds is None else f", {report.lag_seconds:.1f} s"
-    return f", {report.lag} notifications{seconds} behind"
+    what = "notification" if report.lag == 1 else "notifications"
+    return f", {report.lag} {what}{seconds} behind"
