@@ -109,6 +109,7 @@ async def test_progress_is_logged_now_and_then() -> None:
     patience = Patience(told_s=0)
     async with looked_after(job(RUNNING, RUNNING, RUNNING), patience) as (_, journal):
         await journal.seen("archive.progress", 2)
+        assert journal.all("archive.progress")[0]["lag"] == RUNNING["lag"]
 
 
 async def test_a_job_that_dies_is_started_again() -> None:

@@ -1,9 +1,7 @@
 """From settings to the pipeline's jobs, with what the command line says on top."""
 
 import json
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +15,8 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, look
 from aviso_server.pipeline.progress import Snapshot, Tally
-from aviso_server.pipeline.session import SparkOptions, said, spark_session
+from aviso_server.pipeline.running import job_session
+from aviso_server.pipeline.session import SparkOptions
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.settings import Settings
 
@@ -85,23 +84,18 @@ def run_archive(
     options: ArchiveOptions, spark: SparkOptions, *, tell: Callable[[Snapshot], None]
 ) -> None:
     """Run the job until it is done or the process is told to end; AvisoError if it cannot go on."""
-    folder = Path(tempfile.mkdtemp(prefix="aviso-archive-"))
     stop = threading.Event()
     try:
         with _ended_by_signals(stop):
             # Through Connect, log and lake are for the server to reach, and may not be for us.
             known = None if spark.remote else look(options)
             tell(Tally(known).snapshot("starting", time.time()))
-            with spark_session(spark, folder) as session, _ended_by_signals(stop):
+            with job_session(spark) as session, _ended_by_signals(stop):
                 Archive(session, options, tell=tell, known=known, stop=stop).run()
     except AvisoError as error:
         if not isinstance(error, ArchiveFailed):  # which has told already, and knows more
             tell(Snapshot("failed", error=error.message))
-        if told := said(folder):
-            error.add_note(f"Spark said:\n{told}")
         raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

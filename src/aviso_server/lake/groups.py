@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from aviso_server.lake.layout import BOX, NOTIFICATIONS, RECORD, Place
@@ -47,17 +46,10 @@ class Footer:
 class Groups:
     """Row groups by file and number."""
 
-    def __init__(self, place: Place | Callable[[], pa_fs.FileSystem], *, cache_bytes: int) -> None:
-        # A file system does where no other thread is waiting (``storage.opener``).
-        self._source = cache(
-            lambda: (
-                opener(place, NOTIFICATIONS)
-                if isinstance(place, Place)
-                else lambda path, _: place().open_input_file(path)
-            )
-        )
+    def __init__(self, place: Place, *, cache_bytes: int) -> None:
+        self._source = cache(lambda: opener(place, NOTIFICATIONS))
         # Columns of a group are then fetched together, not one after the other.
-        self._ahead = isinstance(place, Place) and place.remote
+        self._ahead = place.remote
         self._cache = Cache(cache_bytes)
 
     def footer(self, path: str, *, size: int | None = None) -> Footer:

@@ -44,6 +44,7 @@ from aviso_server.pipeline.progress import (
     Stage,
     Tally,
 )
+from aviso_server.pipeline.source.columns import LOSS
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import read_options
@@ -209,7 +210,7 @@ class Archive:
             .load()
         )
         good = fn.col("time").isNotNull() & fn.col("problem").isNull()
-        bad = fn.col("problem").isNotNull() & ~fn.col("problem").startswith("lost:")
+        bad = fn.col("problem").isNotNull() & ~fn.col("problem").startswith(LOSS)
         counted = rows.observe(
             OBSERVED,
             fn.count(fn.when(good, 1)).alias(ROWS),

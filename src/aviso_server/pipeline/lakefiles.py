@@ -6,7 +6,6 @@ is asked for, or whose every row is hidden, are not opened. There is no Spark he
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from aviso_server.core.geometry import Box
 from aviso_server.lake.dead import DeadLetters
@@ -15,7 +14,7 @@ from aviso_server.lake.index import Index
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
-from aviso_server.lake.storage import LakeFailed, files, local_folder
+from aviso_server.lake.storage import LakeFailed, local_folder
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Tombstones
 from aviso_server.lake.view import Shelf, View
@@ -81,4 +80,4 @@ def address(place: Place, path: str) -> str:
 
 def reader(place: Place) -> Reader:
     """Finds sequences by time in the lake, without Spark."""
-    return Reader(Groups(partial(files, place, NOTIFICATIONS), cache_bytes=_CACHE_BYTES))
+    return Reader(Groups(place, cache_bytes=_CACHE_BYTES))

@@ -23,13 +23,11 @@ from aviso_server.lake.layout import DEAD_LETTER_TABLE, LOST, NOTIFICATIONS, REC
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.letters import Bundle, Gathered, append, unstage
+from aviso_server.pipeline.source.columns import LOSS, lost_range
 from aviso_server.pipeline.source.parcel import Parcel
 
 Lost: TypeAlias = tuple[str, int, int]
 """Event type, first and last sequence that the log no longer had."""
-
-LOSS = "lost:"
-"""How the problem of a mark row begins that tells of a lost range, ``lost:FIRST-LAST``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
                 if problem is None:
                     marks[name] = max(sequence, marks.get(name, 0))
                 else:
-                    lost.append(_lost(name, problem))
+                    lost.append((name, *lost_range(problem)))
         return Report(tuple(writer.close()), marks, tuple(lost), letters.bundle())
 
 
@@ -128,11 +126,6 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a schema; Spark's own types differ in names and in what may be null."""
     columns = [batch.column(item.name).cast(item.type) for item in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _lost(name: str, problem: str) -> Lost:
-    first, _, last = problem.removeprefix(LOSS).partition("-")
-    return name, int(first), int(last)
 
 
 def _highest(found: Iterable[dict[str, int]]) -> dict[str, int]:

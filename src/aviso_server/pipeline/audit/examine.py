@@ -23,7 +23,8 @@ from aviso_server.lake.storage import files
 from aviso_server.pipeline.audit.content import Hashes, content_hash
 from aviso_server.pipeline.audit.evidence import Finding, Rows, named
 from aviso_server.pipeline.inventory import UNKNOWN, File
-from aviso_server.pipeline.lakesink import LOSS, divided
+from aviso_server.pipeline.lakesink import divided
+from aviso_server.pipeline.source.columns import lost_range
 
 NOBODY = ""
 """The event type of what concerns all of them."""
@@ -100,9 +101,8 @@ def of_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
         yield rows.batch()
     for name, _, problem in marks:
         if problem is not None:
-            first, _, last = problem.removeprefix(LOSS).partition("-")
             rows = Rows(name)
-            rows.span("trimmed", int(first), int(last))
+            rows.span("trimmed", *lost_range(problem))
             yield rows.batch()
 
 

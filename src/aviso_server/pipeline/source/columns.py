@@ -46,6 +46,21 @@ SPARK = StructType(
 ARROW: pa.Schema = pa.schema([*RECORD, pa.field(PROBLEM, pa.string()), pa.field(RAW, pa.binary())])
 
 
+LOSS = "lost:"
+"""How the ``problem`` of a mark begins that tells what is gone; first and last sequence follow."""
+
+
+def loss(first: int, last: int) -> str:
+    """The ``problem`` of a mark for a range that is gone."""
+    return f"{LOSS}{first}-{last}"
+
+
+def lost_range(problem: str) -> tuple[int, int]:
+    """The range that ``loss`` wrote down."""
+    first, _, last = problem.removeprefix(LOSS).partition("-")
+    return int(first), int(last)
+
+
 class Columns:
     """Makes batches with the columns a reader was asked for."""
 

@@ -20,7 +20,7 @@ import uvloop
 from aviso_server.core.declaration import declared
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
-from aviso_server.pipeline.source.columns import Columns
+from aviso_server.pipeline.source.columns import Columns, loss
 from aviso_server.pipeline.source.failure import DataLost
 from aviso_server.pipeline.source.log import Log, Part
 from aviso_server.pipeline.source.nats import open_nats
@@ -32,9 +32,6 @@ BATCH_ROWS = 5_000
 
 BATCH_BYTES = 16 * 1024 * 1024
 """A batch of large notifications is handed over before it has that many rows."""
-
-LOST = "lost:"
-"""How the ``problem`` of a mark begins that tells what is gone; first and last sequence follow."""
 
 _Answer = TypeVar("_Answer")
 
@@ -99,7 +96,7 @@ def _batches(
     yield from columns.rows(event_type, entries, raw)
     if options.with_marks:
         for first, last in joined(lost):
-            yield columns.mark(event_type, last, f"{LOST}{first}-{last}")
+            yield columns.mark(event_type, last, loss(first, last))
         yield columns.mark(event_type, piece.last)
 
 
