@@ -1,0 +1,99 @@
+// A start or an end point: a sequence, or a time in any form the server takes, with a calendar
+// for who does not want to type.
+
+import { h } from "./dom.js";
+import { frame } from "./field.js";
+import { check, fromCalendar } from "./moments.js";
+import { sequenceProblem } from "./request.js";
+
+const LABELS = {
+  now: "now on",
+  end: "the end of history",
+  first: "the beginning",
+  id: "sequence",
+  date: "time",
+};
+
+export class Cursor {
+  #frame;
+
+  /** @param {{name: string, kinds: string[], changed: () => void}} options kinds of LABELS */
+  constructor({ name, kinds, changed }) {
+    this.#frame = frame({ name });
+    this.kind = h(
+      "select",
+      { id: this.#frame.id, on: { change: () => this.#turn(changed) } },
+      kinds.map((kind) => h("option", { value: kind }, LABELS[kind])),
+    );
+    this.sequence = h("input", {
+      type: "text",
+      inputMode: "numeric",
+      placeholder: "such as 120",
+      "aria-label": `${name} sequence`,
+      autocomplete: "off",
+      on: { input: changed },
+    });
+    this.time = h("input", {
+      type: "text",
+      placeholder: "2026-03-04T10:00:00Z or 1772618400",
+      "aria-label": `${name} time, UTC unless it says otherwise`,
+      autocomplete: "off",
+      spellcheck: false,
+      on: { input: changed },
+    });
+    this.calendar = h("input", {
+      type: "datetime-local",
+      step: 1,
+      class: "calendar",
+      "aria-label": `${name} time from a calendar, UTC`,
+      title: "Choose from a calendar, UTC",
+      on: {
+        input: () => {
+          if (this.calendar.value === "") return;
+          this.time.value = fromCalendar(this.calendar.value);
+          changed();
+        },
+      },
+    });
+    this.times = h("div", { class: "times" }, this.time, this.calendar);
+    this.#frame.hold(h("div", { class: "cursor" }, this.kind, this.sequence, this.times));
+    this.element = this.#frame.element;
+    this.#turn(() => {});
+  }
+
+  /** Choose a kind and a text, as a link or another view does. */
+  set(kind, text = "") {
+    this.kind.value = kind;
+    if (kind === "id") this.sequence.value = text;
+    if (kind === "date") this.time.value = text;
+    this.#turn(() => {});
+  }
+
+  /** @returns {{point: null | {id: string} | {date: string}, wrong: boolean}} */
+  read({ quiet = false } = {}) {
+    const problem = this.#problem();
+    if (!quiet || problem === "") this.#frame.complain(problem);
+    const kind = this.kind.value;
+    const points = { first: { id: "0" }, id: { id: this.sequence.value.trim() } };
+    points.date = { date: this.time.value.trim() };
+    return { point: points[kind] ?? null, wrong: problem !== "" };
+  }
+
+  /** Show an error of the server here. */
+  complain(text) {
+    this.#frame.complain(text);
+  }
+
+  #problem() {
+    if (this.kind.value === "id") return sequenceProblem(this.sequence.value.trim());
+    if (this.kind.value !== "date") return "";
+    const checked = check(this.time.value);
+    return checked.ok ? "" : checked.error;
+  }
+
+  #turn(changed) {
+    this.sequence.hidden = this.kind.value !== "id";
+    this.times.hidden = this.kind.value !== "date";
+    changed();
+  }
+}

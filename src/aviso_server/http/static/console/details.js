@@ -1,0 +1,65 @@
+// One notification, whole: the CloudEvent as the server sent it, and its id to take along.
+
+import { copy, fill, h } from "./dom.js";
+import { icon } from "./icons.js";
+import { ago, stamp } from "./moments.js";
+
+/** Longer texts are cut in view; the copy has all. */
+const SHOWN = 200_000;
+
+export class Details {
+  #closed;
+
+  /** @param {{closed: () => void, locate: (id: string) => void}} hooks */
+  constructor({ closed, locate }) {
+    this.#closed = closed;
+    this.title = h("h2", { tabIndex: -1 });
+    this.when = h("p", { class: "when" });
+    this.code = h("code");
+    this.copyId = h("button", { type: "button" }, "Copy id");
+    this.copyAll = h("button", { type: "button" }, "Copy CloudEvent");
+    this.find = h("button", { type: "button" }, "Show on the map");
+    const shut = h(
+      "button",
+      { type: "button", class: "bare", "aria-label": "Close details", on: { click: () => this.close() } },
+      icon("close"),
+    );
+    this.element = h(
+      "aside",
+      { class: "details", hidden: true, "aria-label": "Details of a notification" },
+      h("header", {}, h("div", {}, this.title, this.when), shut),
+      h("div", { class: "buttons" }, this.copyId, this.copyAll, this.find),
+      h("pre", { tabIndex: 0 }, this.code),
+    );
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.close();
+    });
+    this.copyId.addEventListener("click", () => copy(this.item.id, this.copyId));
+    this.copyAll.addEventListener("click", () => copy(this.#text(), this.copyAll));
+    this.find.addEventListener("click", () => locate(this.item.id));
+  }
+
+  /** @param {object} item a CloudEvent @param {boolean} placed whether it is on the map */
+  open(item, placed) {
+    this.item = item;
+    const text = this.#text();
+    const cut = text.length > SHOWN;
+    fill(this.title, item.id);
+    fill(this.when, `${stamp(item.time)} · ${ago(Date.now() - Date.parse(item.time))}`);
+    fill(this.code, cut ? `${text.slice(0, SHOWN)}\n… cut here; the copy has all of it` : text);
+    this.find.hidden = !placed;
+    this.element.hidden = false;
+    this.title.focus({ preventScroll: true });
+  }
+
+  close() {
+    if (this.element.hidden) return;
+    this.element.hidden = true;
+    this.item = null;
+    this.#closed();
+  }
+
+  #text() {
+    return JSON.stringify(this.item, null, 2);
+  }
+}

@@ -1,0 +1,157 @@
+// The page: its head, its four views, and what they share.
+
+import { Account } from "./account.js";
+import { Api } from "./api.js";
+import { fill, h } from "./dom.js";
+import { icon } from "./icons.js";
+import { Session } from "./session.js";
+import { SignIn } from "./signin.js";
+import { isDark, watchTheme } from "./theme.js";
+import { LiveView } from "./views/live.js";
+import { OverviewView } from "./views/overview.js";
+import { PublishView } from "./views/publish.js";
+import { ReplayView } from "./views/replay.js";
+
+const VIEWS = {
+  overview: OverviewView,
+  live: LiveView,
+  replay: ReplayView,
+  publish: PublishView,
+};
+const LOOK_MS = 3000;
+const SAID_MS = 6000;
+
+/** What every view may use. */
+class App {
+  #views = new Map();
+  #said = 0;
+
+  constructor() {
+    this.session = new Session();
+    this.api = new Api(this.session);
+    /** The public schemas by event type. */
+    this.schemas = {};
+    /** The last answer of the overview endpoint. */
+    this.overview = null;
+    this.main = document.querySelector("main");
+    this.toast = h("p", { class: "toast", role: "status", hidden: true });
+    this.box = new SignIn(this.api, this.session);
+    this.pill = h("span", { class: "state", role: "status" });
+    document.body.append(this.toast, this.box.dialog);
+    this.#head();
+    this.session.addEventListener("change", () => this.refresh());
+    addEventListener("hashchange", () => this.#route());
+  }
+
+  /** Load what the views need, show the one of the address, and keep looking. */
+  async start() {
+    await this.refresh();
+    this.#route();
+    document.documentElement.dataset.ready = "true";
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      if (!document.hidden) await this.#look();
+    }
+  }
+
+  /** Look at the server's schemas and state, for whoever is signed in now. */
+  async refresh() {
+    try {
+      const listed = await this.api.get("api/v1/schema");
+      this.schemas = listed.schema;
+    } catch (error) {
+      this.say(error.message);
+    }
+    await this.#look();
+    for (const view of this.#views.values()) this.#offer(view);
+  }
+
+  /** Ask for a credential. @returns {Promise<boolean>} whether there is one now */
+  signIn(error) {
+    return this.box.ask(error);
+  }
+
+  /** Tell the reader something that passes. */
+  say(text) {
+    fill(this.toast, text);
+    this.toast.hidden = false;
+    clearTimeout(this.#said);
+    this.#said = setTimeout(() => (this.toast.hidden = true), SAID_MS);
+  }
+
+  /** Go to a view, and to an event type in it. */
+  go(name, eventType) {
+    location.hash = eventType === undefined ? name : `${name}/${encodeURIComponent(eventType)}`;
+  }
+
+  async #look() {
+    try {
+      this.overview = await this.api.get("api/v1/overview");
+      this.#state(this.overview.ready ? ["good", "Ready"] : ["bad", "Not ready"]);
+    } catch (error) {
+      if (error.status === 401 && this.session.who !== null) this.#expired(error);
+      else this.#state(["bad", error.status === 0 ? "Server away" : error.message]);
+    }
+    this.#views.get("overview")?.show(this.overview);
+  }
+
+  #expired(error) {
+    this.session.leave();
+    this.signIn(error);
+  }
+
+  #state([kind, text]) {
+    this.pill.dataset.kind = kind;
+    if (this.pill.textContent !== text) fill(this.pill, text);
+  }
+
+  #head() {
+    const turn = watchTheme(() => this.#themed());
+    this.theme = h("button", { type: "button", class: "bare", on: { click: turn } });
+    this.account = new Account(this);
+    document.querySelector("#corner").append(this.pill, this.account.element, this.theme);
+    for (const link of document.querySelectorAll("nav a[data-view]")) {
+      link.prepend(icon(link.dataset.view));
+    }
+    this.#themed();
+  }
+
+  #themed() {
+    const dark = isDark();
+    fill(this.theme, icon(dark ? "sun" : "moon"));
+    this.theme.setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
+    for (const view of this.#views.values()) view.themed?.();
+  }
+
+  #route() {
+    if (location.hash === "#main" && this.#views.size > 0) return; // the link past the head
+    const [name, eventType] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const chosen = Object.hasOwn(VIEWS, name) ? name : "overview";
+    const view = this.#view(chosen);
+    for (const other of this.#views.values()) other.element.hidden = other !== view;
+    for (const link of document.querySelectorAll("nav a[data-view]")) {
+      if (link.dataset.view === chosen) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.body.dataset.view = chosen;
+    if (eventType !== undefined && eventType in this.schemas) view.choose?.(eventType);
+  }
+
+  #view(name) {
+    if (!this.#views.has(name)) {
+      const view = new VIEWS[name](this);
+      this.#views.set(name, view);
+      this.main.append(view.element);
+      view.themed?.(); // colours can only be read once it is part of the page
+      this.#offer(view);
+      if (name === "overview") view.show(this.overview);
+    }
+    return this.#views.get(name);
+  }
+
+  #offer(view) {
+    view.offer?.(Object.keys(this.schemas));
+  }
+}
+
+new App().start();

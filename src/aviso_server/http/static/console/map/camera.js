@@ -1,0 +1,76 @@
+// The view of one map and how it moves: at once under the hand, in a short flight otherwise.
+
+import { fitted, panned, resized, whole, zoomed } from "./projection.js";
+
+/** Milliseconds of a flight. */
+const FLIGHT = 320;
+
+export class Camera {
+  /** @type {import("./projection.js").View | null} none until there is a size */
+  view = null;
+  #flight = null;
+  #wanted = null;
+  #still;
+
+  /** @param {() => boolean} still whether the reader wants no motion */
+  constructor(still) {
+    this.#still = still;
+  }
+
+  /** Follow the size of the element. */
+  resize(width, height) {
+    if (width === 0 || height === 0) return;
+    this.#flight = null;
+    this.view = this.view === null ? whole(width, height) : resized(this.view, width, height);
+    // What was to be fitted while the map had no size, as on a hidden page.
+    if (this.#wanted !== null) this.view = fitted(this.view, this.#wanted);
+    this.#wanted = null;
+  }
+
+  pan(dx, dy) {
+    this.#flight = null;
+    this.view = panned(this.view, dx, dy);
+  }
+
+  zoom(factor, x, y) {
+    this.#flight = null;
+    this.view = zoomed(this.view, factor, x, y);
+  }
+
+  /** The same in a flight; several in a row add up. */
+  flyCloser(factor, x, y) {
+    this.#fly(zoomed(this.#flight?.to ?? this.view, factor, x, y));
+  }
+
+  /** @param {import("./projection.js").Box[]} boxes */
+  fit(boxes) {
+    if (this.view === null) this.#wanted = boxes;
+    else this.#fly(fitted(this.view, boxes));
+  }
+
+  /** Go on with a flight; true while there is one. */
+  step(now) {
+    if (this.#flight === null) return false;
+    const { from, to } = this.#flight;
+    this.#flight.start ??= now;
+    const t = Math.min((now - this.#flight.start) / FLIGHT, 1);
+    this.view = t < 1 ? between(from, to, 1 - (1 - t) ** 3) : to;
+    if (t === 1) this.#flight = null;
+    return t < 1;
+  }
+
+  #fly(to) {
+    if (this.#still()) this.view = to;
+    else this.#flight = { from: this.view, to, start: null };
+  }
+}
+
+/** A view on the way: the centre moves as the scale does, so that what is fitted stays in sight. */
+function between(from, to, t) {
+  const scale = from.scale * (to.scale / from.scale) ** t;
+  const [begun, left] = [1 / from.scale - 1 / scale, 1 / from.scale - 1 / to.scale];
+  const grown = left === 0 ? t : begun / left;
+  const lon = from.lon + (to.lon - from.lon) * grown;
+  const lat = from.lat + (to.lat - from.lat) * grown;
+  return { ...to, scale, lon, lat };
+}

@@ -1,0 +1,356 @@
+// The world map of the console: shapes of notifications, the area of a filter, and drawing one.
+//
+// Rules
+// - Something changed: ask for a frame. Nothing is painted but in a frame, and none is painted
+//   when nothing changed.
+// - Places are latitude and longitude, in this order; see rings.js for rings across 180 degrees.
+// - A click takes the newest shape below it; more clicks there take those below, one by one.
+
+import { Camera } from "./camera.js";
+import { coloursOf } from "./colours.js";
+import { Controls } from "./controls.js";
+import { Dots } from "./dots.js";
+import { Gestures } from "./gestures.js";
+import { paint } from "./paint.js";
+import { Pen } from "./pen.js";
+import { unproject } from "./projection.js";
+import { Shapes } from "./shapes.js";
+import { loadWorld } from "./world.js";
+
+/** Milliseconds for which something new glows, and how many do at once. */
+const GLOW = 1500;
+const GLOWING = 50;
+/** Pixels around the pointer that still count as a hit: a finger covers more. */
+const REACH = { mouse: 5, touch: 14 };
+/** Pixels that an arrow key moves the map, and with Shift. */
+const ARROW = 60;
+const FINE_ARROW = 6;
+const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+/** Zoom of one press of a button or key. */
+const PRESS = 2;
+/** A sharper screen than this is not worth the pixels. */
+const SHARPEST = 2;
+const NO_LAND = "The coastlines could not be loaded; the map works without them.";
+
+/** @typedef {import("./drawing.js").Drawn} Drawn */
+
+export class WorldMap {
+  /** A shape was chosen. @type {(id: string) => void} */
+  onpick = () => {};
+  /** The pointer is over a shape, or over none. @type {(id: string | null) => void} */
+  onhover = () => {};
+  /** An area was drawn, or changed by dragging a corner. @type {(drawn: Drawn) => void} */
+  ondrawn = () => {};
+  /** Words for the reader. @type {(text: string) => void} */
+  onmessage = () => {};
+
+  #host;
+  #controls;
+  #camera;
+  #pen;
+  #context;
+  #colours;
+  #shapes = new Shapes();
+  #dots = new Dots();
+  #world = null;
+  #highlighted = null;
+  #hovered = null;
+  #picked = { id: null, x: 0, y: 0 };
+  /** What the reader uses: "pointer", "touch" or "keys". */
+  #by = "pointer";
+  #frame = 0;
+  #ended = new AbortController();
+  #observer = new ResizeObserver(() => this.#resize());
+  #calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+  /** @param {HTMLElement} host an empty element with a size; the map fills it and follows its size
+   *  @param {{label: string, world: string}} options for screen readers; the address of the land */
+  constructor(host, { label, world }) {
+    this.#host = host;
+    host.classList.add("world-map");
+    this.#camera = new Camera(() => this.#calm.matches);
+    this.#pen = new Pen(this.#camera, {
+      changed: () => this.#ask(),
+      ended: () => this.#guide(),
+      drawn: (drawn) => this.ondrawn(drawn),
+      message: (text) => this.onmessage(text),
+    });
+    this.#controls = new Controls(host, label, {
+      closer: () => this.#closer(PRESS),
+      farther: () => this.#closer(1 / PRESS),
+      fit: () => this.fit(),
+      finish: () => this.#pen.finish(),
+      back: () => this.#pen.back(),
+      cancel: () => this.#pen.cancel(),
+    });
+    this.#context = this.#controls.canvas.getContext("2d");
+    this.#colours = coloursOf(host);
+    this.#listen();
+    this.#observer.observe(host);
+    this.#load(world);
+  }
+
+  /** How many shapes are drawn: the newest. */
+  get shown() {
+    return this.#shapes.shown;
+  }
+
+  /** How many shapes were added and not removed. */
+  get total() {
+    return this.#shapes.total;
+  }
+
+  /** Add shapes, the newest last.
+   *  @param {{id: string, polygon?: [number, number][], points?: [number, number][]}[]} shapes */
+  add(shapes) {
+    this.#shapes.add(shapes, performance.now());
+    this.#ask();
+  }
+
+  /** @param {Iterable<string>} ids */
+  remove(ids) {
+    this.#shapes.remove(ids);
+    this.#ask();
+  }
+
+  clear() {
+    this.#shapes.clear();
+    this.#ask();
+  }
+
+  /** Mark one shape and bring it to the front, or none. @param {string | null} id */
+  highlight(id) {
+    this.#highlighted = id;
+    this.#ask();
+  }
+
+  /** Show these shapes, or all with the filter's area, or the world. @param {string[]} [ids] */
+  fit(ids) {
+    const boxes = this.#shapes.boxes(ids);
+    if (ids === undefined && this.#pen.area !== null) boxes.push(this.#pen.area.box);
+    this.#camera.fit(boxes);
+    this.#ask();
+  }
+
+  /** Begin to draw, or stop. @param {"polygon" | "point" | null} kind */
+  draw(kind) {
+    if (kind === null) {
+      this.#pen.cancel();
+      return;
+    }
+    this.#pen.begin(kind);
+    this.#controls.canvas.focus();
+    this.#guide();
+  }
+
+  /** Show the area of a filter, or none. @param {Drawn | null} area */
+  setArea(area) {
+    this.#pen.setArea(area);
+  }
+
+  /** The style sheet has other colours now. */
+  refreshTheme() {
+    this.#colours = coloursOf(this.#host);
+    this.#ask();
+  }
+
+  destroy() {
+    this.#ended.abort();
+    this.#observer.disconnect();
+    cancelAnimationFrame(this.#frame);
+    this.#host.classList.remove("world-map");
+    this.#host.replaceChildren();
+  }
+
+  #listen() {
+    const { canvas } = this.#controls;
+    const { signal } = this.#ended;
+    const moves = {
+      press: (x, y, how) => this.#press(x, y, how),
+      pan: (dx, dy) => this.#moved(() => this.#camera.pan(dx, dy)),
+      zoom: (factor, x, y) => this.#moved(() => this.#camera.zoom(factor, x, y)),
+      tap: (x, y, how) => this.#tap(x, y, how),
+      hover: (x, y) => this.#hover(x, y),
+      leave: () => this.#leave(),
+      key: (key, shift) => this.#key(key, shift),
+    };
+    new Gestures(canvas, moves, signal);
+    canvas.addEventListener("focus", () => this.#focused(), { signal });
+    canvas.addEventListener("blur", () => this.#use("pointer"), { signal });
+  }
+
+  async #load(url) {
+    try {
+      this.#world = await loadWorld(url);
+    } catch {
+      this.onmessage(NO_LAND);
+    }
+    this.#ask();
+  }
+
+  // Frames
+
+  #resize() {
+    this.#camera.resize(this.#host.clientWidth, this.#host.clientHeight);
+    // A canvas is empty when its size was set, so it is painted before anybody sees it.
+    this.#paint(performance.now());
+  }
+
+  #ask() {
+    if (this.#frame === 0 && !this.#ended.signal.aborted) {
+      this.#frame = requestAnimationFrame((now) => this.#paint(now));
+    }
+  }
+
+  #paint(now) {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = 0;
+    this.#controls.count(this.shown, this.total);
+    if (this.#camera.view === null) return;
+    const flying = this.#camera.step(now);
+    this.#follow();
+    const glowing = this.#glowing(now);
+    paint(this.#context, {
+      view: this.#camera.view,
+      ratio: this.#sized(),
+      colours: this.#colours,
+      world: this.#world,
+      shapes: this.#shapes,
+      dots: this.#dots,
+      glowing,
+      hovered: this.#shapes.get(this.#hovered),
+      highlighted: this.#shapes.get(this.#highlighted),
+      area: this.#pen.area,
+      drawing: this.#pen.drawing,
+      cross: this.#by === "keys",
+    });
+    if (flying || glowing.length > 0) this.#ask();
+  }
+
+  /** Give the canvas as many pixels as the screen has there. */
+  #sized() {
+    const { canvas } = this.#controls;
+    const { width, height } = this.#camera.view;
+    const ratio = Math.min(devicePixelRatio, SHARPEST);
+    const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== wide) canvas.width = wide;
+    if (canvas.height !== tall) canvas.height = tall;
+    return ratio;
+  }
+
+  #glowing(now) {
+    if (this.#calm.matches) return [];
+    return this.#shapes.since(now - GLOW, GLOWING).map((shape) => {
+      const age = Math.min(Math.max((now - shape.born) / GLOW, 0), 1);
+      return { shape, strength: (1 - age) ** 2 };
+    });
+  }
+
+  // Moves
+
+  #moved(move) {
+    if (this.#camera.view === null) return;
+    move();
+    this.#ask();
+  }
+
+  #closer(factor, x, y) {
+    this.#moved(() => this.#camera.flyCloser(factor, x, y));
+  }
+
+  #press(x, y, how) {
+    this.#use(how.touch ? "touch" : "pointer");
+    return this.#camera.view === null ? null : this.#pen.press(x, y, how);
+  }
+
+  #tap(x, y, how) {
+    if (this.#camera.view === null) return;
+    if (this.#pen.drawing !== null) this.#pen.tap(x, y, how);
+    else if (!this.#pick(x, y, how.touch) && how.double) this.#closer(PRESS, x, y);
+  }
+
+  #at(x, y, touch = false) {
+    const { view } = this.#camera;
+    const reach = (touch ? REACH.touch : REACH.mouse) / view.scale;
+    return this.#shapes.at(...unproject(view, x, y), reach);
+  }
+
+  /** Take the next shape there; false if there is none. */
+  #pick(x, y, touch = false) {
+    const ids = this.#at(x, y, touch);
+    if (ids.length === 0) return false;
+    const again = Math.hypot(x - this.#picked.x, y - this.#picked.y) <= REACH.mouse;
+    const id = ids[again ? (ids.indexOf(this.#picked.id) + 1) % ids.length : 0];
+    this.#picked = { id, x, y };
+    this.onpick(id);
+    return true;
+  }
+
+  #hover(x, y) {
+    if (this.#camera.view === null) return;
+    this.#pen.point(unproject(this.#camera.view, x, y));
+    const held = this.#pen.holds(x, y);
+    const free = held || this.#pen.drawing !== null;
+    this.#over(free ? null : (this.#at(x, y)[0] ?? null), held);
+  }
+
+  #leave() {
+    this.#pen.point(null);
+    this.#over(null, false);
+  }
+
+  #over(id, held) {
+    this.#controls.cursor(held ? "move" : id === null ? "pan" : "pick");
+    if (id === this.#hovered) return;
+    this.#hovered = id;
+    this.onhover(id);
+    this.#ask();
+  }
+
+  #key(key, shift) {
+    if (this.#camera.view === null) return false;
+    const used = this.#moveKey(key, shift) || this.#otherKey(key);
+    if (used) this.#use("keys");
+    return used;
+  }
+
+  #moveKey(key, shift) {
+    const arrow = ARROWS[key];
+    const length = shift ? FINE_ARROW : ARROW;
+    if (arrow) this.#moved(() => this.#camera.pan(arrow[0] * length, arrow[1] * length));
+    else if (key === "+" || key === "=") this.#closer(PRESS);
+    else if (key === "-") this.#closer(1 / PRESS);
+    else if (key === "0") this.fit();
+    else return false;
+    return true;
+  }
+
+  #otherKey(key) {
+    if (this.#pen.drawing !== null) return this.#pen.key(key);
+    const { width, height } = this.#camera.view;
+    return key === "Enter" && this.#pick(width / 2, height / 2);
+  }
+
+  #focused() {
+    if (this.#controls.canvas.matches(":focus-visible")) this.#use("keys");
+  }
+
+  /** The hint and the cross follow what the reader uses. */
+  #use(by) {
+    if (this.#by === by) return;
+    this.#by = by;
+    this.#guide();
+  }
+
+  #guide() {
+    this.#controls.guide(this.#pen.drawing?.kind ?? null, this.#by);
+    this.#ask();
+  }
+
+  /** With keys the next corner is in the middle, wherever the map goes. */
+  #follow() {
+    const { drawing } = this.#pen;
+    const { lat, lon } = this.#camera.view;
+    if (drawing !== null && this.#by === "keys") drawing.next = [lat, lon];
+  }
+}

@@ -1,0 +1,17 @@
+// How a stream is doing, in words and as a colour.
+
+const WORDS = {
+  connecting: ["busy", "Connecting …"],
+  history: ["busy", "Reading history …"],
+  live: ["good", "Live"],
+  unauthorized: ["bad", "Sign in to go on"],
+  ended: ["idle", "Complete"],
+  failed: ["bad", "Refused"],
+};
+
+/** @param {{phase: string, retryAt?: number}} state @returns {[string, string]} kind and words */
+export function phaseText(state) {
+  if (state.phase !== "waiting") return WORDS[state.phase];
+  const left = Math.max(0, Math.ceil(((state.retryAt ?? 0) - Date.now()) / 1000));
+  return ["bad", left > 1 ? `Connection lost, next try in ${left} s` : "Connection lost, trying again"];
+}

@@ -1,0 +1,116 @@
+// What to ask for: an event type, a filter, a start, perhaps an end; and the request that follows
+// from it, in three spellings.
+
+import { fieldOf } from "./complaints.js";
+import { fill, h, uid } from "./dom.js";
+import { fieldsOf } from "./fields.js";
+import { Filters } from "./filters.js";
+import { requestOf } from "./request.js";
+import { Snippets } from "./snippets.js";
+
+export class Query {
+  #app;
+  #kind;
+  #cursors;
+  #fields = [];
+  #offered = "";
+
+  /**
+   * @param {object} app
+   * @param {{kind: "watch" | "replay", cursors: {start: object, end?: object}, go: HTMLElement,
+   *   draw: (kind: string) => void, area: (place: object | null) => void,
+   *   picked: (fields: object[]) => void}} options
+   */
+  constructor(app, { kind, cursors, go, draw, area, picked }) {
+    this.#app = app;
+    this.#kind = kind;
+    this.#cursors = cursors;
+    this.picked = picked;
+    const id = uid("event");
+    this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
+    this.filters = new Filters({ changed: () => this.update(), draw, area });
+    this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
+    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.form = h(
+      "form",
+      { class: "query", noValidate: true, "aria-label": "What to ask for" },
+      h("div", { class: "field" }, h("label", { class: "label", htmlFor: id }, "event type"), this.select),
+      this.filters.element,
+      Object.values(cursors).map((cursor) => cursor.element),
+      h("div", { class: "go" }, go),
+      this.trouble,
+    );
+    this.element = h("div", { class: "panel" }, this.form, this.snippets.element);
+    this.form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  get eventType() {
+    return this.select.value;
+  }
+
+  /** Offer these event types; whoever looks at one of them is not disturbed without need. */
+  offer(eventTypes) {
+    const offered = JSON.stringify([eventTypes, this.#app.schemas]);
+    if (offered === this.#offered) return;
+    this.#offered = offered;
+    const before = this.select.value;
+    fill(this.select, eventTypes.map((name) => h("option", { value: name }, name)));
+    if (eventTypes.includes(before)) this.select.value = before;
+    this.#pick();
+  }
+
+  /** Turn to an event type. */
+  choose(eventType) {
+    if (this.select.value === eventType) return;
+    this.select.value = eventType;
+    this.#pick();
+  }
+
+  /** The request as the form says it; null when something is wrong, which is shown at its place. */
+  read() {
+    const { request, wrong } = this.#read({ quiet: false });
+    this.complain(null);
+    return wrong ? null : request;
+  }
+
+  /** Show an error of the server where it belongs. */
+  complain(error) {
+    this.trouble.hidden = error === null;
+    if (error === null) return;
+    const name = fieldOf(error, this.#fields.map((field) => field.name));
+    const cursor = { from_id: "start", from_date: "start", to_id: "end", to_date: "end" }[name];
+    if (cursor && this.#cursors[cursor]) this.#cursors[cursor].complain(error.message);
+    else if (!this.filters.complain(name, error.message)) {
+      fill(this.trouble, error.message);
+      return;
+    }
+    this.trouble.hidden = true;
+  }
+
+  /** Spell the request anew, as far as it goes. */
+  update() {
+    this.snippets.show(this.#kind, this.#read({ quiet: true }).request);
+  }
+
+  #read(how) {
+    const filter = this.filters.read(how);
+    const start = this.#cursors.start.read(how);
+    const end = this.#cursors.end?.read(how) ?? { point: null, wrong: false };
+    const request = requestOf({
+      kind: this.#kind,
+      eventType: this.eventType,
+      identifier: filter.identifier,
+      start: start.wrong ? null : start.point,
+      end: end.wrong ? null : end.point,
+    });
+    return { request, wrong: filter.wrong || start.wrong || end.wrong };
+  }
+
+  #pick() {
+    const view = this.#app.schemas[this.eventType];
+    this.#fields = view === undefined ? [] : fieldsOf(view);
+    this.filters.fields = this.#fields;
+    this.picked(this.#fields);
+    this.update();
+  }
+}

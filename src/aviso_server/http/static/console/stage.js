@@ -1,0 +1,224 @@
+// Where notifications appear: counters, the map and the table, and the details of one.
+//
+// Rules
+// - What arrives is put on the screen once per frame, however fast it comes.
+// - Paused, the screen stands still; what arrives waits, as many as the table holds.
+// - Table and map hold a fixed number, and say so when there was more.
+
+import { Details } from "./details.js";
+import { fill, h } from "./dom.js";
+import { geometryOf } from "./fields.js";
+import { icon } from "./icons.js";
+import { WorldMap } from "./map/map.js";
+import { clock, count } from "./moments.js";
+import { Notes } from "./notes.js";
+import { Rate } from "./rate.js";
+import { Table } from "./table.js";
+
+/** Identifier fields that get a column; the details have all. */
+const COLUMNS = 7;
+const PAYLOAD = 160;
+
+export class Stage {
+  #notes = new Notes();
+  #waiting = new Notes();
+  #rate = new Rate();
+  #paused = false;
+  #asked = false;
+  #fresh = 0;
+  #placed = new Set();
+
+  /** @param {{label: string, empty: string, pausable?: boolean}} options */
+  constructor({ label, empty, pausable = true }) {
+    this.state = h("span", { class: "state", role: "status" });
+    this.received = counter("received");
+    this.speed = counter("per second");
+    this.last = counter("last sequence");
+    this.pause = button("pause", "Pause", () => this.#toggle());
+    this.note = h("p", { class: "stage-note", role: "status" });
+    this.mapHost = h("div", { class: "map" });
+    this.details = new Details({
+      closed: () => this.#chose(null),
+      locate: (id) => this.map.fit([id]),
+    });
+    this.table = new Table(this.#notes, { label, empty, open: (item) => this.#open(item) });
+    this.element = h(
+      "section",
+      { class: "stage", "aria-label": label },
+      h(
+        "div",
+        { class: "strip" },
+        this.state,
+        h("dl", { class: "counters" }, this.received.element, this.speed.element, this.last.element),
+        h(
+          "div",
+          { class: "buttons" },
+          pausable && [this.pause, button("clear", "Clear", () => this.clear())],
+        ),
+      ),
+      this.mapHost,
+      this.note,
+      this.table.element,
+      this.details.element,
+    );
+    this.map = new WorldMap(this.mapHost, {
+      label: `${label}: map of areas`,
+      world: new URL("./world.json", import.meta.url).href,
+    });
+    this.map.onpick = (id) => this.#pick(id);
+    setInterval(() => this.#count(), 500);
+  }
+
+  /** How many notifications came since the last clear. */
+  get count() {
+    return this.#notes.total + this.#waiting.total;
+  }
+
+  /** What the columns are, by the fields of an event type. */
+  set fields(fields) {
+    const plain = fields.filter((field) => field.kind !== "polygon" && field.kind !== "cloud");
+    this.spatial = plain.length < fields.length;
+    this.element.classList.toggle("without-map", !this.spatial);
+    const named = plain.slice(0, COLUMNS).map((field) => ({
+      label: field.name,
+      width: "minmax(4.5rem, 1fr)",
+      text: (item) => String(item.data.identifier[field.name] ?? ""),
+    }));
+    this.table.columns = [
+      { label: "#", width: "5.5rem", kind: "number", text: (item) => String(item.sequence) },
+      { label: "time (UTC)", width: "8.5rem", kind: "mono", text: (item) => clock(item.time) },
+      ...named,
+      { label: "payload", width: "minmax(10rem, 2fr)", kind: "soft", text: payloadOf },
+    ];
+  }
+
+  /** @param {object[]} notifications CloudEvents, ascending */
+  add(notifications) {
+    this.#rate.add(notifications.length, performance.now());
+    if (this.#paused) {
+      this.#waiting.add(notifications);
+      return;
+    }
+    this.#take(notifications);
+  }
+
+  /** Put these in place of all others, as one who turns back the time does. */
+  show(notifications) {
+    this.#notes.clear();
+    this.#placed.clear();
+    this.map.clear();
+    this.#notes.total = Math.max(0, notifications.length - this.#notes.limit);
+    this.#fresh = 0;
+    this.#take(notifications.slice(-this.#notes.limit));
+    this.table.element.scrollTop = 0;
+  }
+
+  /** Begin anew. */
+  clear() {
+    this.#notes.clear();
+    this.#waiting.clear();
+    this.#placed.clear();
+    this.#fresh = 0;
+    this.map.clear();
+    this.details.close();
+    this.table.refresh();
+    this.table.element.scrollTop = 0;
+    this.#count();
+  }
+
+  /** How the stream is doing. @param {"idle" | "busy" | "good" | "bad"} kind @param {string} text */
+  tell(kind, text) {
+    this.state.dataset.kind = kind;
+    fill(this.state, text);
+  }
+
+  #take(notifications) {
+    const shapes = [];
+    for (const item of notifications) {
+      const geometry = geometryOf(item);
+      if (geometry === null) continue;
+      this.#placed.add(item.id);
+      shapes.push({ id: item.id, ...geometry });
+    }
+    const gone = this.#notes.add(notifications).filter((item) => this.#placed.delete(item.id));
+    if (shapes.length > 0) this.map.add(shapes);
+    if (gone.length > 0) this.map.remove(gone.map((item) => item.id));
+    this.#fresh += notifications.length;
+    if (this.#asked) return;
+    this.#asked = true;
+    requestAnimationFrame(() => {
+      this.#asked = false;
+      this.table.refresh(this.#fresh);
+      this.#fresh = 0;
+      this.#count();
+    });
+  }
+
+  #toggle() {
+    this.#paused = !this.#paused;
+    fill(this.pause, icon(this.#paused ? "play" : "pause"), this.#paused ? "Resume" : "Pause");
+    this.pause.setAttribute("aria-pressed", String(this.#paused));
+    if (this.#paused) return;
+    const waited = this.#waiting.all();
+    const missed = this.#waiting.total - waited.length;
+    this.#waiting.clear();
+    this.#notes.total += missed;
+    this.#take(waited);
+  }
+
+  #open(item) {
+    this.details.open(item, this.#placed.has(item.id));
+    this.#chose(item.id);
+  }
+
+  #pick(id) {
+    const found = this.#notes.all().find((item) => item.id === id);
+    if (found !== undefined) this.#open(found);
+  }
+
+  #chose(id) {
+    this.table.choose(id);
+    this.map.highlight(id);
+    if (id === null) this.table.element.focus({ preventScroll: true });
+  }
+
+  #count() {
+    const waiting = this.#waiting.total;
+    this.received.set(count(this.count));
+    this.speed.set(this.#rate.text(performance.now()));
+    const last = (waiting > 0 ? this.#waiting : this.#notes).newest(0);
+    this.last.set(last === undefined ? "–" : String(last.sequence));
+    fill(this.note, this.#words(waiting));
+  }
+
+  #words(waiting) {
+    const said = [];
+    if (this.#paused) said.push(`Paused; ${count(waiting)} waiting.`);
+    if (this.#notes.capped) said.push(`The table keeps the newest ${count(this.#notes.limit)}.`);
+    if (this.map.total > this.map.shown) {
+      said.push(`The map shows the newest ${count(this.map.shown)} of ${count(this.map.total)}.`);
+    }
+    return said.join(" ");
+  }
+}
+
+function payloadOf(item) {
+  const { payload } = item.data;
+  if (payload === null) return "";
+  const text = typeof payload === "string" ? payload : JSON.stringify(payload);
+  return text.length > PAYLOAD ? `${text.slice(0, PAYLOAD)}…` : text;
+}
+
+function counter(label) {
+  const value = h("dd", {}, "–");
+  return {
+    element: h("div", {}, h("dt", {}, label), value),
+    set(text) {
+      if (value.textContent !== text) value.textContent = text;
+    },
+  };
+}
+
+function button(image, label, click) {
+  return h("button", { type: "button", on: { click } }, icon(image), label);
+}

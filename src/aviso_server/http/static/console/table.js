@@ -1,0 +1,171 @@
+// A table of notifications, newest on top, that stays quick however many there are: only the rows
+// in view exist. Who has scrolled down keeps reading the same rows while new ones come in above.
+//
+// Keys: arrows, Page Up and Down, Home and End move; Enter or Space opens.
+
+import { fill, h, uid } from "./dom.js";
+
+const ROW = 34;
+/** Rows made above and below what is in view. */
+const SPARE = 6;
+
+/** @typedef {{label: string, width: string, text: (item: any) => string, kind?: string}} Column */
+
+export class Table {
+  #notes;
+  #open;
+  #columns = [];
+  #rows = [];
+  #active = -1;
+  #chosen = null;
+  #asked = false;
+  #prefix = uid("row");
+
+  /**
+   * @param {import("./notes.js").Notes} notes
+   * @param {{label: string, empty: string, open: (item: any) => void}} options
+   */
+  constructor(notes, { label, empty, open }) {
+    this.#notes = notes;
+    this.#open = open;
+    this.head = h("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
+    this.body = h("div", { class: "table-body", role: "rowgroup" });
+    this.empty = h("p", { class: "table-empty" }, empty);
+    this.element = h(
+      "div",
+      { class: "table", role: "table", tabIndex: 0, "aria-label": label },
+      h("div", { class: "table-top", role: "rowgroup" }, this.head),
+      this.body,
+      this.empty,
+    );
+    this.element.addEventListener("scroll", () => this.#later(), { passive: true });
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+    this.body.addEventListener("click", (event) => this.#click(event));
+    new ResizeObserver(() => this.#later()).observe(this.element);
+  }
+
+  /** @param {Column[]} columns */
+  set columns(columns) {
+    this.#columns = columns;
+    this.element.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
+    const heads = columns.map((column) =>
+      h("span", { class: `cell ${column.kind ?? ""}`, role: "columnheader" }, column.label),
+    );
+    fill(this.head, heads);
+    this.#rows = [];
+    fill(this.body);
+    this.#later();
+  }
+
+  /** The notes changed: `added` newer ones came on top. */
+  refresh(added = 0) {
+    const scrolled = this.element.scrollTop;
+    if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#notes.size - 1);
+    this.#size();
+    if (scrolled > ROW) this.element.scrollTop = scrolled + added * ROW;
+    this.#later();
+  }
+
+  /** Mark the row of a notification; null marks none. */
+  choose(id) {
+    this.#chosen = id;
+    this.#later();
+  }
+
+  /** Bring a notification into view, by its place counted from the newest. */
+  reveal(index) {
+    const top = index * ROW;
+    const { scrollTop, clientHeight } = this.element;
+    const room = clientHeight - this.head.offsetHeight;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + ROW > scrollTop + room) this.element.scrollTop = top + ROW - room;
+  }
+
+  #size() {
+    const size = this.#notes.size;
+    this.body.style.height = `${size * ROW}px`;
+    this.element.setAttribute("aria-rowcount", String(size + 1));
+    this.empty.hidden = size > 0;
+  }
+
+  #later() {
+    if (this.#asked) return;
+    this.#asked = true;
+    requestAnimationFrame(() => {
+      this.#asked = false;
+      this.#draw();
+    });
+  }
+
+  #draw() {
+    this.#size();
+    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - SPARE);
+    const fits = Math.ceil(this.element.clientHeight / ROW) + 2 * SPARE;
+    const last = Math.min(this.#notes.size, first + fits);
+    while (this.#rows.length < last - first) this.#grow();
+    this.#rows.forEach((row, place) => {
+      const index = first + place;
+      row.element.hidden = index >= last;
+      if (index < last) this.#show(row, index);
+    });
+    const active = this.#active >= first && this.#active < last;
+    if (active) this.element.setAttribute("aria-activedescendant", this.#rowId(this.#active));
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  #grow() {
+    const cells = this.#columns.map((column) =>
+      h("span", { class: `cell ${column.kind ?? ""}`, role: "cell" }),
+    );
+    const element = h("div", { class: "table-row", role: "row" }, cells);
+    this.#rows.push({ element, cells, item: null });
+    this.body.append(element);
+  }
+
+  #show(row, index) {
+    const item = this.#notes.newest(index);
+    const { element } = row;
+    element.style.transform = `translateY(${index * ROW}px)`;
+    element.id = this.#rowId(index);
+    element.setAttribute("aria-rowindex", String(index + 2));
+    element.dataset.index = String(index);
+    element.classList.toggle("active", index === this.#active);
+    element.classList.toggle("chosen", item.id === this.#chosen);
+    if (row.item === item) return;
+    row.item = item;
+    this.#columns.forEach((column, place) => {
+      const text = column.text(item);
+      row.cells[place].textContent = text;
+      row.cells[place].title = text.length > 12 ? text : "";
+    });
+  }
+
+  #rowId(index) {
+    return `${this.#prefix}-${index}`;
+  }
+
+  #click(event) {
+    const row = event.target.closest(".table-row");
+    if (row === null) return;
+    this.#active = Number(row.dataset.index);
+    this.#open(this.#notes.newest(this.#active));
+    this.#later();
+  }
+
+  #key(event) {
+    const size = this.#notes.size;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    moves.Home = -size;
+    moves.End = size;
+    if (size === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in moves) {
+      this.#active = Math.max(0, Math.min(size - 1, this.#active + moves[event.key]));
+      this.reveal(this.#active);
+      this.#later();
+    } else if ((event.key === "Enter" || event.key === " ") && this.#active >= 0) {
+      this.#open(this.#notes.newest(this.#active));
+    } else return;
+    event.preventDefault();
+  }
+}

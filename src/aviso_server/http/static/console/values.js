@@ -1,0 +1,111 @@
+// The values of identifier fields: which texts the server takes, by the kind of the field.
+//
+// The rules are those of the handlers in docs/schema.md. Only blanks around numbers, dates and
+// times are taken away, which the server would refuse; words are sent as they were written.
+
+/** Why a value cannot be sent, in words for its field. */
+export class Unfit extends Error {}
+
+/** The server's numbers; JavaScript's own also take hexadecimal, and nothing at all. */
+export const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const INTEGER = /^[+-]?\d+$/;
+const LAST = 2n ** 63n;
+const DATE = /^(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d)|-(\d{3}))$/;
+const TIME = /^(\d{1,2})(?::(\d\d))?$|^(\d\d)(\d\d)$/;
+
+const CHECKS = { text, choice, integer, number, date, time, expver };
+
+/**
+ * The text to send for a value.
+ * @param {import("./fields.js").Field} field
+ * @param {string} given
+ * @returns {string}
+ * @throws {Unfit}
+ */
+export function checkValue(field, given) {
+  if (!given.isWellFormed()) throw new Unfit("This holds half a character.");
+  return CHECKS[field.kind](field, given);
+}
+
+/** The JSON integer of a text, for a constraint. */
+export function integerOf(field, given) {
+  const value = Number(integer(field, given));
+  // JSON numbers are doubles here: beyond, another integer than the one written would be sent.
+  if (!Number.isSafeInteger(value)) throw new Unfit("Too large to compare with; use one value.");
+  return value;
+}
+
+/** The JSON number of a text, for a constraint. */
+export function numberOf(field, given) {
+  return Number(number(field, given));
+}
+
+function text(field, given) {
+  if (given === "") throw new Unfit("This is empty.");
+  const length = [...given].length;
+  if (field.maxLength !== null && length > field.maxLength) {
+    throw new Unfit(`${length} characters are more than ${field.maxLength}.`);
+  }
+  return given;
+}
+
+function choice(field, given) {
+  const lower = given.toLowerCase();
+  if (field.values.some((value) => value.toLowerCase() === lower)) return given;
+  throw new Unfit(`One of ${field.values.join(", ")} is wanted.`);
+}
+
+function integer(field, given) {
+  const plain = given.trim();
+  if (!INTEGER.test(plain)) throw new Unfit("A whole number is wanted.");
+  const value = BigInt(plain.replace("+", ""));
+  if (value >= LAST || value < -LAST) throw new Unfit("This number is too large.");
+  checkRange(field, value);
+  return plain;
+}
+
+function number(field, given) {
+  const plain = given.trim();
+  if (!NUMBER.test(plain)) throw new Unfit("A number is wanted, such as 12.5.");
+  if (!Number.isFinite(Number(plain))) throw new Unfit("This number is too large.");
+  checkRange(field, Number(plain));
+  return plain;
+}
+
+function checkRange(field, value) {
+  if (field.range === null) return;
+  const [low, high] = field.range;
+  if (value < low || value > high) throw new Unfit(`${value} is outside ${low} to ${high}.`);
+}
+
+function date(_, given) {
+  const plain = given.trim();
+  const [, year, ...parts] = DATE.exec(plain) ?? [];
+  if (year === undefined || !isDay(Number(year), parts)) {
+    throw new Unfit("A date is wanted, such as 2025-12-25, 20251225 or 2025-359.");
+  }
+  return plain;
+}
+
+function isDay(year, [month1, day1, month2, day2, dayOfYear]) {
+  if (year === 0) return false;
+  const made = new Date(0);
+  const month = dayOfYear === undefined ? Number(month1 ?? month2) - 1 : 0;
+  const day = Number(dayOfYear ?? day1 ?? day2);
+  made.setUTCFullYear(year, month, day);
+  if (dayOfYear !== undefined) return day > 0 && made.getUTCFullYear() === year;
+  return made.getUTCMonth() === month && made.getUTCDate() === day;
+}
+
+function time(_, given) {
+  const plain = given.trim();
+  const found = TIME.exec(plain);
+  const [hour, minute] = found ? [found[1] ?? found[3], found[2] ?? found[4] ?? 0] : [24, 0];
+  if (hour > 23 || minute > 59) throw new Unfit("A time is wanted, such as 14:30, 1430 or 14.");
+  return plain;
+}
+
+function expver(field, given) {
+  if (given === "" && field.default === null) throw new Unfit("This is empty.");
+  return given;
+}

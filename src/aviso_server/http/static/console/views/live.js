@@ -1,0 +1,114 @@
+// The live view: choose, watch, see. The stream goes on while another view is shown.
+
+import { Cursor } from "../cursor.js";
+import { fill, h } from "../dom.js";
+import { Follower } from "../follow.js";
+import { icon } from "../icons.js";
+import { Query } from "../query.js";
+import { Stage } from "../stage.js";
+import { Messages } from "../messages.js";
+import { phaseText } from "../phases.js";
+
+export class LiveView {
+  #app;
+  #follower = null;
+
+  constructor(app) {
+    this.#app = app;
+    this.go = h("button", { type: "submit", class: "primary" });
+    const start = new Cursor({
+      name: "from",
+      kinds: ["now", "first", "id", "date"],
+      changed: () => this.query?.update(),
+    });
+    this.messages = new Messages();
+    this.stage = new Stage({
+      label: "Live notifications",
+      empty: "Notifications appear here as they are published.",
+    });
+    this.query = new Query(app, {
+      kind: "watch",
+      cursors: { start },
+      go: this.go,
+      draw: (kind) => this.stage.map.draw(kind),
+      area: (place) => this.stage.map.setArea(place),
+      picked: (fields) => this.#picked(fields),
+    });
+    this.stage.map.ondrawn = (place) => this.query.filters.drawn(place);
+    this.stage.map.onmessage = (text) => this.#app.say(text);
+    this.query.form.addEventListener("submit", () => this.#toggle());
+    this.element = h("div", { class: "workspace" }, this.query.element, this.stage.element);
+    this.stage.element.firstChild.after(this.messages.element);
+    this.#idle();
+  }
+
+  /** The event types changed, or the caller. */
+  offer(eventTypes) {
+    this.query.offer(eventTypes);
+  }
+
+  /** Turn to an event type, as the overview asks. */
+  choose(eventType) {
+    this.query.choose(eventType);
+  }
+
+  themed() {
+    this.stage.map.refreshTheme();
+  }
+
+  #picked(fields) {
+    this.#stop();
+    this.stage.fields = fields;
+    this.stage.clear();
+    this.messages.clear();
+  }
+
+  #toggle() {
+    if (this.#follower !== null) {
+      this.#stop();
+      return;
+    }
+    const request = this.query.read();
+    if (request === null) return;
+    this.stage.clear();
+    this.messages.clear();
+    this.#follower = new Follower({
+      post: (path, body, signal) => this.#app.api.stream(path, body, signal),
+      kind: "watch",
+      request,
+      received: (notifications) => this.stage.add(notifications),
+      changed: (state) => this.#changed(state),
+      told: (message) => this.messages.add(message),
+    });
+    fill(this.go, icon("stop"), "Stop");
+    this.#follower.start();
+  }
+
+  #changed(state) {
+    const [kind, text] = phaseText(state);
+    this.stage.tell(kind, text);
+    if (state.phase === "unauthorized") this.#signIn(state.error);
+    if (state.phase === "failed") {
+      this.query.complain(state.error);
+      this.#stop();
+      this.stage.tell(kind, text);
+    }
+  }
+
+  async #signIn(error) {
+    const follower = this.#follower;
+    if (await this.#app.signIn(error)) follower.retryNow();
+    else if (follower === this.#follower) this.#stop();
+  }
+
+  #stop() {
+    this.#follower?.stop();
+    this.#follower = null;
+    this.#idle();
+  }
+
+  #idle() {
+    fill(this.go, icon("live"), "Watch");
+    this.stage.tell("idle", "Not watching");
+  }
+}

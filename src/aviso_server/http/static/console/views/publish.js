@@ -1,0 +1,173 @@
+// The publish view: a form from the schema; what the server refuses is told at the field.
+
+import { Announcement } from "../announce.js";
+import { fieldOf } from "../complaints.js";
+import { fill, h, uid } from "../dom.js";
+import { fieldsOf } from "../fields.js";
+import { icon } from "../icons.js";
+import { WorldMap } from "../map/map.js";
+import { clock } from "../moments.js";
+import { requestOf } from "../request.js";
+import { Snippets } from "../snippets.js";
+
+const KEPT = 20;
+const SHAPE = "announcement";
+
+export class PublishView {
+  #app;
+  #offered = "";
+  #names = [];
+
+  constructor(app) {
+    this.#app = app;
+    const id = uid("event");
+    this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
+    this.go = h("button", { type: "submit", class: "primary" }, icon("publish"), "Publish");
+    this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
+    this.done = h("ol", { class: "done", role: "log", "aria-label": "Published from here" });
+    this.mapHost = h("div", { class: "map" });
+    this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
+    this.announcement = new Announcement({
+      changed: () => this.#update(),
+      draw: (kind) => this.map.draw(kind),
+      show: (place) => this.#show(place),
+    });
+    this.form = h(
+      "form",
+      { class: "query", noValidate: true, "aria-label": "What to publish" },
+      h("div", { class: "field" }, h("label", { class: "label", htmlFor: id }, "event type"), this.select),
+      this.announcement.element,
+      h("div", { class: "go" }, this.go),
+      this.trouble,
+    );
+    this.element = h(
+      "div",
+      { class: "workspace publish" },
+      h("div", { class: "panel" }, this.form),
+      h(
+        "section",
+        { class: "stage", "aria-label": "Preview and answers" },
+        this.mapHost,
+        h(
+          "div",
+          { class: "answers" },
+          h("div", {}, h("h2", {}, "The same from elsewhere"), this.snippets.element),
+          h("div", {}, h("h2", {}, "Published from here"), this.done),
+        ),
+      ),
+    );
+    this.map = new WorldMap(this.mapHost, {
+      label: "Map to draw the place on",
+      world: new URL("../world.json", import.meta.url).href,
+    });
+    this.map.ondrawn = (place) => this.announcement.drawn(place);
+    this.map.onmessage = (text) => app.say(text);
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#publish();
+    });
+    this.#nothing();
+  }
+
+  /** The event types changed; a form somebody fills in is left alone without need. */
+  offer(eventTypes) {
+    const offered = JSON.stringify([eventTypes, this.#app.schemas]);
+    if (offered === this.#offered) return;
+    this.#offered = offered;
+    const before = this.select.value;
+    fill(this.select, eventTypes.map((name) => h("option", { value: name }, name)));
+    if (eventTypes.includes(before)) this.select.value = before;
+    this.#pick();
+  }
+
+  choose(eventType) {
+    if (this.select.value === eventType) return;
+    this.select.value = eventType;
+    this.#pick();
+  }
+
+  themed() {
+    this.map.refreshTheme();
+  }
+
+  #pick() {
+    const view = this.#app.schemas[this.select.value];
+    const fields = view === undefined ? [] : fieldsOf(view);
+    this.#names = fields.map((field) => field.name);
+    const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
+    this.element.classList.toggle("without-map", !spatial);
+    this.announcement.begin(fields, view?.payload?.required ?? false);
+    this.trouble.hidden = true;
+    this.#update();
+  }
+
+  /** Show a ring as an area that can be pulled, a cloud as points. */
+  #show(place) {
+    this.map.clear();
+    this.map.setArea(place?.polygon ? place : null);
+    if (place?.points) this.map.add([{ id: SHAPE, points: place.points }]);
+  }
+
+  #update() {
+    this.snippets.show("notify", this.#request({ quiet: true }).request);
+  }
+
+  #request(how) {
+    const { identifier, payload, wrong } = this.announcement.read(how);
+    const eventType = this.select.value;
+    return { request: requestOf({ kind: "notify", eventType, identifier, payload }), wrong };
+  }
+
+  async #publish() {
+    this.trouble.hidden = true;
+    const { request, wrong } = this.#request({ quiet: false });
+    if (wrong) return;
+    this.go.disabled = true;
+    // The key makes a second try after a lost answer harmless.
+    const key = crypto.randomUUID();
+    try {
+      this.#told(await this.#send(request, key));
+    } catch (error) {
+      this.#complain(error);
+    } finally {
+      this.go.disabled = false;
+    }
+  }
+
+  async #send(request, key) {
+    const headers = { "Idempotency-Key": key };
+    for (;;) {
+      try {
+        return await this.#app.api.send("api/v1/notification", request, headers);
+      } catch (error) {
+        if (error.status !== 401 || !(await this.#app.signIn(error))) throw error;
+      }
+    }
+  }
+
+  #complain(error) {
+    const name = fieldOf(error, this.#names);
+    if (this.announcement.complain(name, error.message)) return;
+    fill(this.trouble, error.message);
+    this.trouble.hidden = false;
+  }
+
+  #told(answer) {
+    this.done.querySelector(".soft")?.remove();
+    this.done.prepend(
+      h(
+        "li",
+        {},
+        h("time", { class: "mono" }, clock(answer.processed_at)),
+        h("strong", {}, answer.id),
+        h("span", { class: "soft mono" }, answer.topic),
+      ),
+    );
+    while (this.done.children.length > KEPT) this.done.lastChild.remove();
+    this.#app.say(`Published as ${answer.id}`);
+  }
+
+  #nothing() {
+    fill(this.done, h("li", { class: "soft" }, "Nothing yet."));
+  }
+}
