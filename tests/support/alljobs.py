@@ -1,6 +1,6 @@
 """Every job once, on one Spark session, in a process of its own.
 
-    python -m support.alljobs master spark://127.0.0.1:7077 FOLDER
+    python -m support.alljobs spark://127.0.0.1:7077 FOLDER
 
 FOLDER has ``told.json`` with ``server`` (URL) and ``log`` (address file); what the jobs told goes
 into ``outcome.json`` there.
@@ -215,18 +215,14 @@ class Jobs:
         return {"read": outcome.read, "added": outcome.added, "rejected": outcome.rejected}
 
 
-def main(kind: str, address: str, folder: Path) -> None:
-    """Run them on a master or a Spark Connect server."""
+def main(master: str, folder: Path) -> None:
+    """Run them on a cluster."""
     told = json.loads((folder / "told.json").read_text())
-    options = (
-        SparkOptions(master=address, conf={"spark.executor.memory": "512m"})
-        if kind == "master"
-        else SparkOptions(remote=address)
-    )
+    options = SparkOptions(master=master, conf={"spark.executor.memory": "512m"})
     with spark_session(options, folder / "driver") as spark:
         outcome = Jobs(spark, folder, server=told["server"], log=told["log"]).all()
     (folder / "outcome.json").write_text(json.dumps(outcome))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]))

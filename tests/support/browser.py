@@ -6,23 +6,38 @@ the content security policy stopped fails the test that opened it.
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MISSING = "No Chromium found. On Debian: apt-get install chromium; or set CHROMIUM to its path."
+MISSING = """\
+No Chromium found; the tests of the console need one. Install it, or set CHROMIUM to its path:
+  Debian    apt-get install chromium
+  Fedora    dnf install chromium
+  macOS     brew install --cask chromium"""
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
+PALETTE = 256
+"""Colours in a picture."""
+
+
+def executable() -> str | None:
+    """Where Chromium is; None when there is none."""
+    chosen = os.environ.get("CHROMIUM")
+    return next(filter(None, map(shutil.which, [chosen] if chosen else NAMES)), None)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A headless browser of its own, closed with the block."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    found = executable()
     assert found, MISSING
     with sync_playwright() as playwright:
         # Root has no sandbox to put it in, and containers have little shared memory.
@@ -47,7 +62,11 @@ class Tab:
     def shoot(self, name: str) -> None:
         """Take a picture for the documentation, if somebody wants pictures: ``make pictures``."""
         if folder := os.environ.get("AVISO_PICTURES"):
-            self.page.screenshot(path=Path(folder) / f"{name}.png")
+            taken = Image.open(BytesIO(self.page.screenshot())).convert("RGB")
+            # A page has few colours: a palette makes the file a third as large and looks the same.
+            # This method keeps rare ones, such as the light of a state.
+            small = taken.quantize(PALETTE, Image.Quantize.MAXCOVERAGE, kmeans=1)
+            small.save(Path(folder) / f"{name}.png", optimize=True)
 
     def check(self) -> None:
         """Fail if the page complained about something the test did not provoke."""
@@ -83,3 +102,7 @@ def tab(browser: Browser, *, phone: bool = False, dark: bool = False) -> Iterato
         opened.check()
     finally:
         context.close()
+
+
+if __name__ == "__main__":
+    sys.exit(None if executable() else MISSING)

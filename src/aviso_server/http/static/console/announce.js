@@ -26,35 +26,45 @@ export class Announcement {
     this.#fields = fields.map((field) => ({ ...field, required: field.default === null }));
     this.#controls = new Map(this.#fields.map((field) => [field.name, this.#control(field)]));
     this.payload = payload({ ...PAYLOAD, required: payloadRequired }, this.hooks.changed);
-    this.#controls.set("payload", this.payload);
-    fill(this.element, [...this.#controls.values()].map((control) => control.frame.element));
+    const all = [...this.#controls.values(), this.payload];
+    fill(this.element, all.map((control) => control.frame.element));
     this.hooks.show(null);
   }
 
-  /** The facts and the payload; what is wrong is shown at its field, unless quietly. */
-  read({ quiet = false } = {}) {
-    const values = {};
+  /**
+   * The facts and the payload as they were given: the server is the judge of them.
+   *
+   * `unread` says of which fields no JSON can be made, `hints` what else the server will not like.
+   */
+  read() {
+    const given = {};
     const unread = {};
-    for (const [name, control] of this.#controls) {
+    let payload;
+    const read = (name, take) => {
       try {
-        values[name] = control.read();
+        take();
       } catch (error) {
         unread[name] = error.message;
       }
+    };
+    for (const [name, control] of this.#controls) read(name, () => (given[name] = control.read()));
+    read("payload", () => (payload = this.payload.read()));
+    const facts = Object.entries(given).filter(([, value]) => value !== "");
+    const hints = announcementOf(this.#fields, given).problems;
+    if (payload === undefined && this.payload.required) hints.payload = "A payload is wanted.";
+    return { identifier: Object.fromEntries(facts), payload, unread, hints };
+  }
+
+  /** Take back what was said of fields that are right now. */
+  relieve({ unread, hints }) {
+    for (const [name, control] of [...this.#controls, ["payload", this.payload]]) {
+      if (!(name in unread) && !(name in hints)) control.frame.complain("");
     }
-    const said = values.payload;
-    delete values.payload;
-    const { identifier, problems: found } = announcementOf(this.#fields, values);
-    const problems = { ...found, ...unread };
-    for (const [name, control] of this.#controls) {
-      if (!quiet || !(name in problems)) control.frame.complain(problems[name] ?? "");
-    }
-    return { identifier, payload: said, wrong: Object.keys(problems).length > 0 };
   }
 
   /** Show an error of the server at a field; false if there is no such field. */
   complain(name, text) {
-    const control = this.#controls.get(name);
+    const control = this.#controls.get(name) ?? (name === "payload" ? this.payload : undefined);
     if (control === undefined) return false;
     control.frame.complain(text);
     control.frame.element.scrollIntoView({ block: "nearest" });
@@ -235,6 +245,7 @@ function payload(field, changed) {
   box.hold(text);
   return {
     frame: box,
+    required: field.required,
     /** undefined: none. */
     read() {
       const said = text.value.trim();

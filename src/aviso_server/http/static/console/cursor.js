@@ -88,7 +88,7 @@ export class Cursor {
     if (this.kind.value === "id") return sequenceProblem(this.sequence.value.trim());
     if (this.kind.value !== "date") return "";
     const checked = check(this.time.value);
-    return checked.ok ? "" : checked.error;
+    return checked.ok ? "" : `${checked.error[0].toUpperCase()}${checked.error.slice(1)}.`;
   }
 
   #turn(changed) {

@@ -3,6 +3,7 @@
 import { copy, fill, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { ago, stamp } from "./moments.js";
+import { pretty } from "./request.js";
 
 /** Longer texts are cut in view; the copy has all. */
 const SHOWN = 200_000;
@@ -60,6 +61,6 @@ export class Details {
   }
 
   #text() {
-    return JSON.stringify(this.item, null, 2);
+    return pretty(this.item);
   }
 }

@@ -54,6 +54,8 @@ export class Controls {
   /** Tell how to draw, or nothing. @param {"polygon" | "point" | null} kind
    *  @param {keyof typeof HINTS} by */
   guide(kind, by) {
+    // Hiding the button that has the focus would lose it.
+    if (kind === null && this.hint.contains(document.activeElement)) this.canvas.focus();
     this.hint.hidden = kind === null;
     this.finish.hidden = kind !== "polygon";
     this.back.hidden = kind !== "polygon";

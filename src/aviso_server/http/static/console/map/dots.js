@@ -3,8 +3,8 @@
 
 import { turns } from "./projection.js";
 
-/** Device pixels that share a dot, as a power of two. */
-const SHARED = 1;
+/** From so many points on, a dot stands for more of the screen. */
+const MANY = 3000;
 const RADIUS = 2.6;
 const MARKED = 4;
 
@@ -21,13 +21,15 @@ export class Dots {
     if (clouds.length === 0) return;
     const { width, height } = context.canvas;
     const picture = this.#picture(colour, scene, marked ? MARKED : RADIUS);
-    const columns = (width >> SHARED) + 1;
-    const taken = this.#empty(columns * ((height >> SHARED) + 1));
+    // The side of the square of device pixels that share a dot, as a power of two.
+    const side = countOf(clouds) > MANY ? 2 : 1;
+    const columns = (width >> side) + 1;
+    const taken = this.#empty(columns * ((height >> side) + 1));
     const half = picture.width / 2;
     context.setTransform(1, 0, 0, 1, 0, 0);
     eachPixel(scene, clouds, (x, y) => {
       if (x < 0 || y < 0 || x >= width || y >= height) return;
-      const cell = (y >> SHARED) * columns + (x >> SHARED);
+      const cell = (y >> side) * columns + (x >> side);
       if (taken[cell] === 1) return;
       taken[cell] = 1;
       context.drawImage(picture, Math.round(x - half), Math.round(y - half));
@@ -49,6 +51,10 @@ export class Dots {
     }
     return this.#pictures.get(key);
   }
+}
+
+function countOf(clouds) {
+  return clouds.reduce((sum, { points }) => sum + points.length / 2, 0);
 }
 
 function eachPixel({ view, ratio }, clouds, visit) {

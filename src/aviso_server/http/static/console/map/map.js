@@ -176,7 +176,7 @@ export class WorldMap {
     };
     new Gestures(canvas, moves, signal);
     canvas.addEventListener("focus", () => this.#focused(), { signal });
-    canvas.addEventListener("blur", () => this.#use("pointer"), { signal });
+    canvas.addEventListener("blur", () => this.#ask(), { signal });
   }
 
   async #load(url) {
@@ -222,7 +222,7 @@ export class WorldMap {
       highlighted: this.#shapes.get(this.#highlighted),
       area: this.#pen.area,
       drawing: this.#pen.drawing,
-      cross: this.#by === "keys",
+      cross: this.#by === "keys" && document.activeElement === this.#controls.canvas,
     });
     if (flying || glowing.length > 0) this.#ask();
   }

@@ -14,7 +14,7 @@ import { areaOf, boxOf, displayed, inside, mayCross, nearEdge } from "./rings.js
 /** How many shapes are drawn. */
 export const CAP = 1000;
 /** Points that are drawn in all; a corner of a ring counts as CORNER of them. */
-const POINTS = 400_000;
+const POINTS = 200_000;
 const CORNER = 4;
 const BATCH = 100;
 const FORGOTTEN = 100_000;

@@ -93,7 +93,7 @@ export class PublishView {
   #pick() {
     const view = this.#app.schemas[this.select.value];
     const fields = view === undefined ? [] : fieldsOf(view);
-    this.#names = fields.map((field) => field.name);
+    this.#names = [...fields.map((field) => field.name), "payload"];
     const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
     this.element.classList.toggle("without-map", !spatial);
     this.announcement.begin(fields, view?.payload?.required ?? false);
@@ -109,26 +109,28 @@ export class PublishView {
   }
 
   #update() {
-    this.snippets.show("notify", this.#request({ quiet: true }).request);
+    const read = this.announcement.read();
+    this.announcement.relieve(read);
+    this.snippets.show("notify", this.#request(read));
   }
 
-  #request(how) {
-    const { identifier, payload, wrong } = this.announcement.read(how);
-    const eventType = this.select.value;
-    return { request: requestOf({ kind: "notify", eventType, identifier, payload }), wrong };
+  #request({ identifier, payload }) {
+    return requestOf({ kind: "notify", eventType: this.select.value, identifier, payload });
   }
 
+  /** Send what was given. The server says what is wrong; its word stands before our hints. */
   async #publish() {
     this.trouble.hidden = true;
-    const { request, wrong } = this.#request({ quiet: false });
-    if (wrong) return;
+    const read = this.announcement.read();
+    for (const name of this.#names) this.announcement.complain(name, read.unread[name] ?? "");
+    if (Object.keys(read.unread).length > 0) return;
     this.go.disabled = true;
     // The key makes a second try after a lost answer harmless.
     const key = crypto.randomUUID();
     try {
-      this.#told(await this.#send(request, key));
+      this.#told(await this.#send(this.#request(read), key));
     } catch (error) {
-      this.#complain(error);
+      this.#complain(error, read.hints);
     } finally {
       this.go.disabled = false;
     }
@@ -145,8 +147,11 @@ export class PublishView {
     }
   }
 
-  #complain(error) {
+  #complain(error, hints) {
     const name = fieldOf(error, this.#names);
+    if (error.status === 400) {
+      for (const [hinted, text] of Object.entries(hints)) this.announcement.complain(hinted, text);
+    }
     if (this.announcement.complain(name, error.message)) return;
     fill(this.trouble, error.message);
     this.trouble.hidden = false;

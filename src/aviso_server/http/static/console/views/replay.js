@@ -176,9 +176,9 @@ export class ReplayView {
   }
 
   #ended(more) {
-    this.next.hidden = !more;
     this.#measure();
-    if (!more) this.progress.value = 1;
+    this.next.hidden = !more;
+    this.meter.hidden = !more; // the counters say the rest
     this.#rest();
     this.#settle();
   }

@@ -1,0 +1,277 @@
+"""The live view in a real browser: watch, filter by place, pause, look closer, reconnect."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+from support.browser import Tab, tab
+from support.config import document
+from support.console import WITHIN_MS, Console, notify, notify_many
+from support.process import ServerProcess, server_process
+
+SQUARE = [[50.0, 10.0], [50.0, 20.0], [60.0, 20.0], [60.0, 10.0], [50.0, 10.0]]
+FAR = [[-30.0, 140.0], [-30.0, 145.0], [-20.0, 145.0], [-20.0, 140.0], [-30.0, 140.0]]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server for one test, whose numbering begins at 1."""
+    with server_process(document(), tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def console(browser: Browser, own: ServerProcess) -> Iterator[Console]:
+    """The console of that server."""
+    with tab(browser) as opened:
+        yield Console(opened, own.url)
+
+
+def test_what_is_published_appears_and_can_be_looked_at(console: Console) -> None:
+    """Watch, notify, see the row, open it, take its id along."""
+    console.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    console.open("live/ev")
+    console.press("Watch")
+    console.state("Live")
+    notify(console.url, "ev", {"region": "north"}, {"note": "héllo"})
+    console.counted(1)
+    row = console.view.locator(".table-row:not([hidden])")
+    expect(row).to_contain_text("north")
+    expect(row).to_contain_text('{"note":"héllo"}')
+    row.click()
+    details = console.view.locator(".details")
+    expect(details.locator("h2")).to_have_text("ev@1")
+    expect(details.locator("pre")).to_contain_text('"type": "int.ecmwf.aviso.ev"')
+    details.get_by_role("button", name="Copy id").click()
+    expect(details.get_by_role("button", name="Copied")).to_be_visible()
+    assert console.page.evaluate("navigator.clipboard.readText()") == "ev@1"
+    console.page.keyboard.press("Escape")
+    expect(details).to_be_hidden()
+
+
+def test_the_request_is_shown_exactly_as_it_is_sent(console: Console) -> None:
+    """A choice, a range and a start go into the JSON, and that JSON goes to the server."""
+    console.open("live/extreme")
+    console.view.get_by_label("north", exact=True).check()
+    console.view.get_by_label("west", exact=True).check()
+    console.field("severity, at least").fill("4")
+    console.field("from").select_option("id")
+    console.field("from sequence").fill("2")
+    shown = console.snippet("Request")
+    with console.page.expect_request("**/api/v1/watch") as sent:
+        console.press("Watch")
+    request = {
+        "event_type": "extreme",
+        "identifier": {"region": {"in": ["north", "west"]}, "severity": {"gte": 4}},
+        "from_id": "2",
+    }
+    assert sent.value.post_data_json == request
+    assert console.page.evaluate("(text) => JSON.parse(text)", shown) == request
+    assert f"{console.url}/api/v1/watch" in console.snippet("curl")
+    assert "start_from=1" in console.snippet("pyaviso")
+
+
+def test_the_slider_is_the_range(console: Console) -> None:
+    """Pulling an end with the keyboard changes the condition."""
+    console.open("live/extreme")
+    console.field("severity, highest").focus()
+    console.page.keyboard.press("ArrowLeft")
+    assert '"lte": 6' in console.snippet("Request")
+    console.field("severity, lowest").focus()
+    console.page.keyboard.press("ArrowRight")
+    assert '"between"' in console.snippet("Request")
+
+
+def test_pause_holds_the_screen_and_loses_nothing(console: Console) -> None:
+    """Paused, new ones wait; resumed, they are there; cleared, they are gone."""
+    console.open("live/ev")
+    console.press("Watch")
+    console.state("Live")
+    notify(console.url, "ev", {"region": "a"})
+    console.counted(1)
+    console.press("Pause")
+    notify(console.url, "ev", {"region": "b"})
+    notify(console.url, "ev", {"region": "c"})
+    note = console.view.locator(".stage-note")
+    expect(note).to_have_text("Paused; 2 waiting.", timeout=WITHIN_MS)
+    assert console.sequences() == [1]
+    console.press("Resume")
+    expect(console.view.locator(".table-row:not([hidden])")).to_have_count(3)
+    assert console.sequences() == [3, 2, 1]
+    console.press("Clear")
+    console.counted(0)
+    notify(console.url, "ev", {"region": "d"})
+    console.counted(1)
+    assert console.sequences() == [4]
+
+
+def test_a_drawn_area_lets_only_matching_ones_through(console: Console) -> None:
+    """Draw around Europe, watch, publish there and elsewhere; the map shows what came."""
+    console.open("live/test_polygon")
+    console.press("Draw an area")
+    console.click_map((0.5, 0.1), (0.6, 0.1), (0.6, 0.45), (0.5, 0.45))
+    console.page.keyboard.press("Enter")
+    ring = console.field("Coordinates, latitude first").input_value()
+    assert len(ring.split()) == 5
+    assert "180" not in ring  # it is no longer the whole world
+    console.press("Watch")
+    console.state("Live")
+    facts = {"date": "20260304", "time": "1200"}
+    notify(console.url, "test_polygon", {**facts, "polygon": SQUARE}, "here")
+    notify(console.url, "test_polygon", {**facts, "polygon": FAR}, "elsewhere")
+    notify(console.url, "test_polygon", {**facts, "polygon": SQUARE}, "here again")
+    console.counted(2)
+    assert console.sequences() == [3, 1]
+    console.shapes("2 areas on the map")
+    console.press("Show everything")
+    console.tab.shoot("console-area")
+
+
+def test_a_shape_on_the_map_opens_its_notification(console: Console) -> None:
+    """The map and the table are two faces of the same."""
+    console.open("live/observations")
+    console.press("World")
+    console.press("Watch")
+    console.state("Live")
+    notify(console.url, "area", {"date": "20260304", "polygon": SQUARE})
+    console.open("live/area")
+    console.field("from").select_option("first")
+    console.press("Watch")
+    console.shapes("1 area on the map")
+    console.press("Show everything")
+    console.click_map((0.5, 0.5))
+    expect(console.view.locator(".details h2")).to_have_text("area@1")
+
+
+def test_a_refusal_is_told_at_its_field(console: Console) -> None:
+    """What the form lets pass and the server does not: its own words, at the field."""
+    console.tab.expected.append("400 (Bad Request)")
+    console.open("live/ev")
+    console.page.route(
+        "**/api/v1/watch",
+        lambda route: route.continue_(
+            post_data='{"event_type": "ev", "identifier": {"region": null}}'
+        ),
+    )
+    console.press("Watch")
+    expect(console.problem("region")).to_contain_text("Field 'region'", timeout=WITHIN_MS)
+    console.state("Refused")
+    console.press("Watch")  # nothing goes on by itself, and one may try again
+
+
+@pytest.mark.slow
+def test_a_restart_of_the_server_leaves_no_gap_and_no_duplicate(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The page comes back by itself and goes on with the next sequence."""
+    kept = document(
+        {
+            "notification_backend": {
+                "kind": "jetstream",
+                "jetstream": {"embedded": True, "store_dir": str(tmp_path / "nats")},
+            }
+        }
+    )
+    with tab(browser) as opened:
+        opened.expected.append("ERR_")
+        with server_process(kept, tmp_path) as first:
+            console = Console(opened, first.url)
+            console.open("live/ev")
+            console.press("Watch")
+            console.state("Live")
+            for region in "abc":
+                notify(first.url, "ev", {"region": region})
+            console.counted(3)
+            first.signal(signal.SIGTERM)
+            assert first.wait() == 0
+            console.state("Connection lost")
+        port = str(urlsplit(first.url).port)
+        with server_process(kept, tmp_path, "--port", port) as second:
+            for region in "de":
+                notify(second.url, "ev", {"region": region})
+            console.says("Connected again")
+            console.state("Live")
+            notify(second.url, "ev", {"region": "f"})
+            console.counted(6)
+            assert console.sequences() == [6, 5, 4, 3, 2, 1]
+
+
+def test_a_flood_leaves_the_page_usable(console: Console) -> None:
+    """Twelve thousand rows and as many shapes: the newest are kept, which is said."""
+    facts = {"date": "20260304"}
+    small = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+    console.open("live/area")
+    console.press("Watch")
+    console.state("Live")
+    item = {"event_type": "area", "identifier": {**facts, "polygon": small}}
+    for _ in range(24):
+        notify_many(console.url, [item] * 500)
+    console.counted(12_000)
+    note = console.view.locator(".stage-note")
+    expect(note).to_contain_text("The table keeps the newest 10,000.")
+    expect(note).to_contain_text("The map shows the newest 1,000 of 10,000.")
+    assert console.view.locator(".table-row").count() < 60
+    assert console.sequences()[0] == 12_000
+    table = console.view.locator(".table")
+    table.focus()
+    console.page.keyboard.press("End")
+    console.page.keyboard.press("Enter")
+    expect(console.view.locator(".details h2")).to_have_text("area@2001")
+
+
+def test_two_tabs_do_not_disturb_each_other(console: Console, browser: Browser) -> None:
+    """Each has its own stream and its own filter."""
+    console.open("live/ev")
+    console.field("region").fill("a")
+    console.press("Watch")
+    console.state("Live")
+    with tab(browser) as opened:
+        other = Console(opened, console.url)
+        other.open("live/ev")
+        other.field("region").fill("b")
+        other.press("Watch")
+        other.state("Live")
+        notify(console.url, "ev", {"region": "a"})
+        notify(console.url, "ev", {"region": "b"})
+        other.counted(1)
+        console.counted(1)
+        assert (console.sequences(), other.sequences()) == ([1], [2])
+
+
+def test_hostile_text_stays_text(page: Tab, server: ServerProcess) -> None:
+    """Markup in a payload and in an identifier is shown letter by letter and does nothing."""
+    console = Console(page, server.url)
+    attack = "</span><img src=x onerror=\"window.harmed='img'\"><script>window.harmed=1</script>"
+    console.open("live/diss2")
+    console.field("destination").fill(attack)
+    console.press("Watch")
+    console.state("Live")
+    facts = {"destination": attack, "note": "javascript:window.harmed=2"}
+    notify(server.url, "diss2", facts, {attack: [attack, {"x": "{{SERVER_VERSION}}"}]})
+    console.counted(1)
+    row = console.view.locator(".table-row:not([hidden])")
+    expect(row).to_contain_text(attack)
+    row.click()
+    details = console.view.locator(".details")
+    expect(details.locator("code")).to_contain_text("<script>window.harmed=1</script>")
+    assert console.page.locator("main img, main script, main iframe").count() == 0
+    assert console.page.evaluate("window.harmed") is None
+
+
+def test_hostile_words_of_the_server_stay_text(page: Tab, server: ServerProcess) -> None:
+    """An error that quotes what was sent is shown as text too."""
+    page.expected.append("400 (Bad Request)")
+    console = Console(page, server.url)
+    console.open("publish/extreme")
+    console.page.route(
+        "**/api/v1/notification",
+        lambda route: route.continue_(
+            post_data='{"event_type": "extreme", "identifier": {"<img src=x onerror=a()>": "1"}}'
+        ),
+    )
+    console.press("Publish")
+    expect(console.view.locator(".trouble")).to_contain_text("<img src=x onerror=a()>")
+    assert console.page.locator("main img").count() == 0

@@ -1,0 +1,248 @@
+"""The shipped scripts and styles: they load, keep the house rules, and none is left over."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from support.browser import Tab
+
+from aviso_server.http.pages import PACKAGED_STATIC
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = sorted(PACKAGED_STATIC.rglob("*.js"))
+STYLES = sorted(PACKAGED_STATIC.rglob("*.css"))
+START = PACKAGED_STATIC / "console" / "main.js"
+MAX_LINES = 400
+MAX_COLUMNS = 100
+FORBIDDEN = {
+    "markup from text": (
+        r"innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|parseHTMLUnsafe|srcdoc"
+        r"|DOMParser|createContextualFragment|document\.write"
+    ),
+    "text as script": (
+        r"\beval\b|\bFunction\s*\(|\bset(?:Timeout|Interval)\s*\(\s*[\"'`]|javascript:"
+        r"|[\"'`]on[a-z]+[\"'`]\s*,"
+    ),
+    "style or attribute by text": r"setAttribute\(\s*[\"'`]style|cssText",
+    "something kept on the machine": r"(?:local|session)Storage|indexedDB|\bcaches\b|\.cookie\b",
+    "an address of somebody else": r"https?://(?!www\.w3\.org/2000/svg\")[A-Za-z0-9]|wss?://",
+    "something left from debugging": r"\bdebugger\b|console\.(?:log|debug|info|table|dir|trace)\(",
+}
+"""What no script may have outside of a comment, by why."""
+UNKNOWN = {
+    "TS2304": "no such name",
+    "TS2305": "no such export",
+    "TS2307": "no such module",
+    "TS2552": "no such name, but a similar one",
+    "TS2554": "not as many arguments as the function has",
+    "TS2588": "a constant that is set again",
+}
+"""What Deno's type check finds wrong whatever the types; by its code."""
+_COMMENT = re.compile(r"\s*(?://|/\*|\*)")
+_REFERENCE = re.compile(r"[\"'`]([\w./-]+\.(?:js|css|json|svg|png|html))[\"'`]")
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(PACKAGED_STATIC).as_posix()
+
+
+def faults(text: str) -> Iterator[str]:
+    """What a script has that it must not have."""
+    code = "\n".join(line for line in text.splitlines() if not _COMMENT.match(line))
+    if 'const KEY = "aviso-theme";' in code:
+        # The one thing that is kept: which of two colour schemes somebody likes.
+        code = re.sub(r"localStorage\.(?:get|set)Item\(KEY\b", "", code)
+    for why, pattern in FORBIDDEN.items():
+        for found in re.finditer(pattern, code):
+            yield f"{why}: {found[0]}"
+
+
+def untidy(text: str) -> Iterator[str]:
+    """Lines that are too long or have tabs or spaces that nobody sees."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_COLUMNS or "\t" in line or line != line.rstrip():
+            yield f"line {number}: {line!r}"
+    if not text.endswith("\n") or text.endswith("\n\n"):
+        yield "the end of the file is not one line break"
+
+
+def references(file: Path) -> Iterator[Path]:
+    """The files that a file names, relative to itself or to the page."""
+    for name in _REFERENCE.findall(file.read_text(encoding="utf-8")):
+        for place in (file.parent / name, PACKAGED_STATIC.parent / name):
+            if place.is_file():
+                yield place.resolve()
+
+
+def unknown(scripts: Iterable[Path]) -> list[str]:
+    """Names and arguments in the scripts that nothing stands for, also where no test gets to."""
+    kept = {"DENO_DIR": f"{sys.prefix}/deno", "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [
+            f"{sysconfig.get_path('scripts')}/deno",
+            "check",
+            "--config",
+            ROOT / "deno.json",
+            *scripts,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **kept},
+        check=False,
+    )
+    assert "TS" in done.stderr or done.returncode == 0, done.stderr
+    found = re.split(r"^(?=TS\d+ )", done.stderr, flags=re.MULTILINE)
+    return [text for text in found if text.split(" ", 1)[0] in UNKNOWN]
+
+
+def test_there_is_something_to_check() -> None:
+    """The scripts are where these tests look."""
+    assert START in SCRIPTS
+    assert STYLES
+
+
+def test_every_script_parses_and_finds_what_it_imports(page: Tab) -> None:
+    """Each module can be loaded by itself, in a page that has nothing of the console."""
+    # The start makes the page when it is loaded, which needs the page.
+    names = [_name(path) for path in SCRIPTS if path != START]
+    failures = page.page.evaluate(
+        """
+        async (names) => {
+          const failures = {};
+          for (const name of names) {
+            try {
+              await import(`/static/${name}`);
+            } catch (error) {
+              failures[name] = String(error);
+            }
+          }
+          return failures;
+        }
+        """,
+        names,
+    )
+    assert failures == {}
+
+
+def test_every_name_a_script_uses_is_there() -> None:
+    """Variables, imports and arguments, in every branch of every function."""
+    assert unknown(SCRIPTS) == []
+
+
+def test_unknown_names_are_found(tmp_path: Path) -> None:
+    """The check can fail, for each of its reasons."""
+    (tmp_path / "other.js").write_text("export const given = (one) => one;\n")
+    planted = {
+        "name.js": "export const run = () => missing + 1;",
+        "similar.js": "export const run = () => documents.title;",
+        "export.js": 'import { lost } from "./other.js"; lost();',
+        "module.js": 'import { given } from "./nowhere.js"; given(1);',
+        "arguments.js": 'import { given } from "./other.js"; given(1, 2);',
+        "constant.js": "const one = 1; one = 2;",
+    }
+    for name, code in planted.items():
+        (tmp_path / name).write_text(f"{code}\n")
+    found = unknown(tmp_path / name for name in planted)
+    assert [name for name in planted if not any(f"/{name}:" in text for text in found)] == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=_name)
+def test_no_script_has_a_way_from_text_to_markup_or_to_elsewhere(path: Path) -> None:
+    """Whatever a producer sends stays text, and nobody else is asked or told anything."""
+    assert list(faults(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "box.innerHTML = text;",
+        'h("p", { innerHTML: text });',
+        'box["outerHTML"] = text;',
+        "box.insertAdjacentHTML('beforeend', text);",
+        "document.write(text);",
+        "new DOMParser().parseFromString(text, 'text/html');",
+        "frame.srcdoc = text;",
+        "eval(text);",
+        "(0, eval)(text);",
+        "new Function(text)();",
+        "Function (text)();",
+        'setTimeout("harm()", 10);',
+        'link.href = "javascript:harm()";',
+        'box.setAttribute("onclick", text);',
+        'box.setAttribute("style", text);',
+        "box.style.cssText = text;",
+        'localStorage.setItem("token", token);',
+        'const KEY = "token"; localStorage.setItem(KEY, token);',
+        'const KEY = "aviso-theme"; localStorage.setItem(KEYS, token);',
+        "sessionStorage.token = token;",
+        "document.cookie = token;",
+        'import "https://cdn.example/x.js";',
+        "fetch(`http://elsewhere.example/?q=${text}`);",
+        'const SVG = "http://www.w3.org/2000/svgx";',
+        'new WebSocket("wss://elsewhere.example/");',
+        "console.log(token);",
+        "work(); // a comment does not hide it\n  box.innerHTML = text;",
+    ],
+)
+def test_the_scan_finds_what_is_planted(planted: str) -> None:
+    """Each forbidden thing is found in every spelling that somebody might use."""
+    assert list(faults(f"// A module.\n\n{planted}\n"))
+
+
+def test_the_scan_leaves_the_rest_alone() -> None:
+    """Comments may name what is forbidden; the theme may be kept; links may be made."""
+    text = """\
+// There is no innerHTML here.
+/**
+ * Nor eval(text).
+ */
+const SVG = "http://www.w3.org/2000/svg";
+const KEY = "aviso-theme";
+localStorage.setItem(KEY, localStorage.getItem(KEY));
+const link = `http://${location.hostname}:9000/metrics`;
+const retrieval = evaluate(medieval);
+setTimeout(() => box.setAttribute("aria-label", text), 10);
+"""
+    assert list(faults(text)) == []
+
+
+@pytest.mark.parametrize("path", STYLES, ids=_name)
+def test_no_style_loads_anything(path: Path) -> None:
+    """Everything a style needs is in it."""
+    assert re.findall(r"@import|url\(|image-set\(", path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *STYLES], ids=_name)
+def test_files_are_tidy_and_say_what_they_are_for(path: Path) -> None:
+    """A comment first, lines of at most 100 columns without tabs; scripts have at most 400."""
+    text = path.read_bytes().decode()
+    assert list(untidy(text)) == []
+    assert _COMMENT.match(text)
+    assert path in STYLES or text.count("\n") <= MAX_LINES
+
+
+@pytest.mark.parametrize(
+    "text", ["\tindent;\n", "trailing; \n", "x" * 101 + "\n", "no end;", "two ends;\n\n", "cr;\r\n"]
+)
+def test_untidy_lines_are_found(text: str) -> None:
+    """The check for tidy files can fail."""
+    assert list(untidy(text))
+
+
+def test_no_file_is_left_over() -> None:
+    """Every shipped file is reached from the page, through what it and its scripts name."""
+    index = PACKAGED_STATIC / "index.html"
+    reached: set[Path] = set()
+    waiting = [index.resolve()]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            waiting += references(file)
+    shipped = [path for path in PACKAGED_STATIC.rglob("*") if path.is_file()]
+    assert [_name(path) for path in sorted(shipped) if path.resolve() not in reached] == []
