@@ -4,6 +4,7 @@ import os
 import ssl
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from aviso_server.backends.jetstream.options import (
 )
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.schema import Schema
 from aviso_server.http.cors import Cors
 from aviso_server.http.limits import Bounds, Limits
 from aviso_server.http.pages import PACKAGED_STATIC
@@ -44,9 +46,12 @@ from aviso_server.relay.archive import Archive
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
+from aviso_server.relay.numbers import Retention
+from aviso_server.relay.overview import Overview
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
 from aviso_server.settings import Settings
+from aviso_server.settings.model import NotificationBackend
 from aviso_server.telemetry import log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export, ExportMissing, ExportOptions, open_export
@@ -202,6 +207,14 @@ def build_services(
         backend=backend,
         sources=sources,
         administration=Administration(backend, settings.catalogue, sources.metrics, archive),
+        overview=Overview(
+            backend,
+            sources.hub.recent,
+            retention=partial(_retention, settings.notification_backend),
+            now_ns=sources.now_ns,
+            archive=archive,
+            others=settings.notification_backend.kind == MemoryBackend.kind,
+        ),
         gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,
         now_ns=time.time_ns,
         journal=structlog.get_logger().bind(),
@@ -214,6 +227,7 @@ def build_services(
         static_dir=folder if folder.is_dir() else PACKAGED_STATIC,
         homepage_links=settings.application.homepage.model_dump(),
         version=__version__,
+        metrics_port=settings.metrics.port if settings.metrics.enabled else None,
     )
 
 
@@ -322,6 +336,25 @@ def kept(settings: Settings) -> str:
     if chosen.jetstream.embedded:
         return f"in {chosen.jetstream.store_dir}, across restarts (embedded JetStream)"
     return "in JetStream, across restarts"
+
+
+def _retention(chosen: NotificationBackend, schema: Schema) -> Retention:
+    """How much the log keeps of an event type; its own policy comes before the defaults."""
+    if chosen.kind == MemoryBackend.kind:
+        memory = chosen.in_memory
+        return Retention(
+            max_messages=memory.max_messages,
+            max_bytes=memory.max_bytes,
+            per_topic=memory.max_history_per_topic,
+            shared=True,
+        )
+    own, defaults = schema.storage, chosen.jetstream
+    return Retention(
+        seconds=own.retention_s if own.retention_s is not None else defaults.retention_s,
+        max_messages=own.max_messages if own.max_messages is not None else defaults.max_messages,
+        max_bytes=own.max_bytes if own.max_bytes is not None else defaults.max_bytes,
+        per_topic=1 if own.allow_duplicates is False else None,
+    )
 
 
 def _recovery(settings: Settings) -> Recovery:

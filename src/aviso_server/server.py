@@ -170,6 +170,7 @@ async def serving(
         elif metrics.cells is not None:
             page = partial(_page, metrics.cells, sample)
             metrics_port = await lasting.enter_async_context(metrics_listener(settings, page))
+            services.metrics_port = metrics_port  # the system may have picked it
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)

@@ -166,6 +166,16 @@ def test_a_start_that_delivered_nothing(page: Tab) -> None:
     ]
 
 
+def test_history_that_was_not_read(page: Tab) -> None:
+    """A live-only watch moves its start on only when all before was looked through."""
+    missed: list[Step] = [ARRIVE, BREAK, ("publish", 2), ("tick", None)]
+    opening = len(followed(page, LIVE, *missed)["waiting"].split("\n\n")[0]) + 2
+    again: list[Step] = [("arrive", opening), BREAK, ("tick", None), ARRIVE]
+    seen = followed(page, LIVE, *missed, *again)
+    assert phases(seen).count("history") == 2
+    assert seen["received"] == [1, 2]
+
+
 def test_phases(page: Tab) -> None:
     """A page can show how a stream is doing."""
     seen = followed(page, LIVE, ARRIVE, ("publish", 1), ARRIVE)
@@ -203,6 +213,9 @@ def test_routine_closing(page: Tab) -> None:
         assert seen["states"][-1]["error"] is None
     seen = followed(page, LIVE, ARRIVE, ("close", "server_shutdown"), ARRIVE)
     assert waits(seen) == [2000]
+    closing = ("connection-closing", {"reason": "max_duration_reached"})
+    seen = followed(page, LIVE, ARRIVE, ("send", closing), ARRIVE, ARRIVE)
+    assert (phases(seen)[-1], len(seen["bodies"])) == ("live", 2), "not ended by the server"
     seen = followed(page, LIVE, ARRIVE, ("close", "something new"), ARRIVE, ARRIVE)
     assert phases(seen)[-1] == "live"
     assert words(seen, "closing") == [

@@ -36,6 +36,7 @@ NOTIFY, BATCH = "/api/v1/notification", "/api/v1/notifications"
 WATCH, REPLAY = "/api/v1/watch", "/api/v1/replay"
 WIPE, WIPE_ALL = "/api/v1/admin/wipe/stream", "/api/v1/admin/wipe/all"
 DELETE, CHECK = "/api/v1/admin/notification/ev@9", "/api/v1/auth/check"
+OVERVIEW = "/api/v1/overview"
 
 PARTNER = ("partner", "partner", ())
 HOMELESS = ("homeless", None, ("admin", "reader", "producer"))
@@ -188,6 +189,7 @@ async def test_a_rejected_credential_is_refused_everywhere(wire: Wire, text: str
         assert_answer(await wire.ask("POST", path, asking("ev"), head), INVALID)
     assert_answer(await wire.ask("DELETE", WIPE_ALL, headers=head), INVALID)
     assert_answer(await wire.ask("GET", CHECK, headers=head), INVALID)
+    assert_answer(await wire.ask("GET", OVERVIEW, headers=head), INVALID)
 
 
 @pytest.mark.parametrize("value", ["", "Bearer", "Basic dTpw", "Bearer a b", "Digest x", "x"])
@@ -196,6 +198,7 @@ async def test_a_malformed_header_counts_as_none_on_streams(wire: Wire, value: s
     head = [("Authorization", value)]
     assert_answer(await wire.ask("POST", NOTIFY, announcing("ev"), head), OK)
     assert_answer(await wire.ask("POST", NOTIFY, announcing("members"), head), WHO)
+    assert_answer(await wire.ask("GET", OVERVIEW, headers=head), OK)
     malformed = (401, "Authorization header must use Bearer token")
     assert_answer(await wire.ask("DELETE", WIPE_ALL, headers=head), malformed)
     assert_answer(await wire.ask("GET", CHECK, headers=head), malformed)
@@ -222,6 +225,7 @@ async def test_the_leeway_opens_no_stream(wire: Wire) -> None:
     assert_answer(await wire.ask("POST", NOTIFY, announcing("roles"), late), OK)
     assert_answer(await wire.ask("POST", REPLAY, asking("roles", from_id="1"), late), INVALID)
     assert_answer(await wire.ask("POST", WATCH, asking("ev"), late), INVALID)
+    assert_answer(await wire.ask("GET", OVERVIEW, headers=late), INVALID)
 
 
 async def test_who_am_i(wire: Wire) -> None:
@@ -400,6 +404,7 @@ def test_every_route_has_the_policy_of_the_contract() -> None:
         "/api/v1/schema",
         "/api/v1/schema/",
     }
+    assert policies["GET", OVERVIEW] is Policy.READ
     for (method, path), policy in policies.items():
         if method == "DELETE":
             assert policy is Policy.ADMIN, path

@@ -30,6 +30,7 @@ OPERATIONS = {
     ("/api/v1/watch", "post"): "watch",
     ("/api/v1/replay", "post"): "replay",
     ("/api/v1/auth/check", "get"): "auth_check",
+    ("/api/v1/overview", "get"): "overview",
     ("/api/v1/admin/wipe/stream", "delete"): "wipe_stream",
     ("/api/v1/admin/wipe/all", "delete"): "wipe_all",
     ("/api/v1/admin/notification/{notification_id}", "delete"): "delete_notification",
@@ -128,7 +129,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
     for name, operation in operations().items():
         if operation["tags"] == ["admin"] or name == "auth_check":
             assert operation["security"] == either
-        elif name in ("notify", "notify_many", "watch", "replay"):
+        elif name in ("notify", "notify_many", "watch", "replay", "overview"):
             assert operation["security"] == [{}, *either]
         else:
             assert "security" not in operation
@@ -147,6 +148,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
         ("watch", "200 400 401 403 408 413 429 500 503"),
         ("replay", "200 400 401 403 408 413 429 500 503"),
         ("auth_check", "200 401 403 500 503"),
+        ("overview", "200 401 403 500 503"),
         ("wipe_stream", "200 400 401 403 404 408 413 500 503"),
         ("wipe_all", "200 401 403 500 503"),
         ("delete_notification", "200 400 401 403 404 500 503"),

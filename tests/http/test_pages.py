@@ -1,10 +1,17 @@
-"""The home page and Swagger UI (http.md 12)."""
+"""The home page, its files and Swagger UI (http.md 12), and the headers they come with."""
 
+import gzip
+import mimetypes
 import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from support.config import settings
+from support.raw import Wire, request, wired
+from support.server import connected
 
 from aviso_server.http.pages import PACKAGED_STATIC, home_page, swagger_asset, swagger_page
 
@@ -91,8 +98,6 @@ def test_the_shipped_home_page_loads_only_what_is_shipped() -> None:
     for name in references.loaded:
         assert name.startswith("static/")
         assert (PACKAGED_STATIC / name.removeprefix("static/")).is_file()
-    style = (PACKAGED_STATIC / "style.css").read_text(encoding="utf-8")
-    assert not re.search(r"@import|url\(", style)
 
 
 def test_every_local_link_of_the_home_page_is_relative() -> None:
@@ -157,3 +162,138 @@ def test_assets_have_their_content_type(name: str, content_type: str) -> None:
 def test_nothing_outside_the_whitelist_is_served(name: str) -> None:
     """Names are looked up, never joined to a path by a client."""
     assert swagger_asset(name) is None
+
+
+POLICY = "content-security-policy"
+PROTECTING = {
+    "cache-control": "no-cache",
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+PAGES = ["/", "/static/icon.svg", "/swagger-ui/", "/swagger-ui/swagger-ui.css"]
+
+
+@asynccontextmanager
+async def serving_folder(folder: Path) -> AsyncIterator[Wire]:
+    """A connection to a server with an operator's own static files."""
+    chosen = settings({"application": {"static_files_path": str(folder)}})
+    async with connected(chosen) as client, wired(client.running) as connection:
+        yield connection
+
+
+@pytest.fixture
+def odd_machine() -> Iterator[None]:
+    """A machine whose own table of file types is of no use for the web."""
+    for ending in (".js", ".css", ".svg", ".json", ".html", ".png"):
+        mimetypes.add_type("text/plain", ending)
+    yield
+    mimetypes.init()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/api-docs/openapi.json"])
+async def test_pages_and_files_have_protecting_headers(wire: Wire, path: str) -> None:
+    """Nothing is guessed, nothing is told to others, and a new release shows at once."""
+    answer = await wire.ask("GET", path)
+    assert answer.status == 200
+    assert {name: answer.header(name) for name in PROTECTING} == PROTECTING
+    denied = (answer.header("permissions-policy") or "").split(", ")
+    assert {"camera=()", "geolocation=()", "microphone=()", "usb=()"} <= set(denied)
+
+
+def directives(policy: str | None) -> dict[str, str]:
+    """A content security policy, by directive."""
+    assert policy is not None
+    return dict(part.split(" ", 1) for part in policy.split("; "))
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_the_policy_allows_this_server_and_nothing_inline(wire: Wire, path: str) -> None:
+    """It starts from nothing, and names no wildcard, no scheme of the network, no other host."""
+    allowed = directives((await wire.ask("GET", path)).header(POLICY))
+    assert allowed["script-src"] == allowed["connect-src"] == "'self'"
+    for name in ("default-src", "base-uri", "form-action", "frame-ancestors"):
+        assert allowed[name] == "'none'"
+    assert not re.search(r"unsafe|\*|http|ws|\.", " ".join(allowed.values()))
+
+
+async def test_only_swagger_may_write_markup(wire: Wire) -> None:
+    """The home page has trusted types, and no policy of its own that would make any."""
+    home = directives((await wire.ask("GET", "/")).header(POLICY))
+    assert (home["require-trusted-types-for"], home["trusted-types"]) == ("'script'", "'none'")
+    swagger = directives((await wire.ask("GET", "/swagger-ui/")).header(POLICY))
+    assert "require-trusted-types-for" not in swagger
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/api/v1/schema", "/api/v1/schema/nothing"])
+async def test_answers_of_the_api_are_as_they_were(wire: Wire, path: str) -> None:
+    """Headers for browsers are on pages and their files only."""
+    names = {name for name, _ in (await wire.ask("GET", path)).headers}
+    assert names == {"content-type", "content-length", "date", "x-request-id"}
+
+
+async def test_an_operators_page_has_no_policy_of_ours(tmp_path: Path) -> None:
+    """It may have inline scripts; the other headers cannot break it."""
+    page_of(tmp_path, "<script>document.title = 'mine'</script>")
+    async with serving_folder(tmp_path) as wire:
+        for path in ("/", "/static/index.html"):
+            answer = await wire.ask("GET", path)
+            assert answer.body.startswith(b"<script>")
+            assert answer.header(POLICY) is None
+            assert {name: answer.header(name) for name in PROTECTING} == PROTECTING
+        assert (await wire.ask("GET", "/swagger-ui/")).header(POLICY) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("main.js", "text/javascript; charset=utf-8"),
+        ("main.mjs", "text/javascript; charset=utf-8"),
+        ("MAIN.JS", "text/javascript; charset=utf-8"),
+        ("world.json", "application/json"),
+        ("icon.svg", "image/svg+xml"),
+        ("style.css", "text/css; charset=utf-8"),
+        ("page.html", "text/html; charset=utf-8"),
+        ("picture.png", "image/png"),
+        ("app.webmanifest", "application/manifest+json"),
+        ("paper.pdf", "application/pdf"),
+        ("style.css.gz", "application/octet-stream"),
+        ("no-ending", "application/octet-stream"),
+    ],
+)
+async def test_files_are_what_they_are_on_every_machine(
+    odd_machine: None, tmp_path: Path, name: str, kind: str
+) -> None:
+    """A browser that must not guess gets the right type, whatever the machine thinks."""
+    (tmp_path / name).write_bytes(b"x")
+    async with serving_folder(tmp_path) as wire:
+        assert (await wire.ask("GET", f"/static/{name}")).header("content-type") == kind
+
+
+@pytest.mark.parametrize("ending", [".gz", ".br"])
+async def test_a_compressed_file_is_not_sent_in_place_of_another(
+    tmp_path: Path, ending: str
+) -> None:
+    """Answers are never compressed (http.md 2), even where a folder has such files."""
+    (tmp_path / "style.css").write_bytes(b"plain")
+    (tmp_path / f"style.css{ending}").write_bytes(gzip.compress(b"other"))
+    async with serving_folder(tmp_path) as wire:
+        answer = await wire.ask(
+            "GET", "/static/style.css", headers=[("Accept-Encoding", "gzip, br")]
+        )
+    assert (answer.body, answer.header("content-encoding")) == (b"plain", None)
+
+
+async def test_an_unchanged_file_is_not_sent_again(tmp_path: Path) -> None:
+    """A browser that asks with the file's tag gets 304, and the new file once there is one."""
+    file = tmp_path / "main.js"
+    file.write_text("export const answer = 41;")
+    async with serving_folder(tmp_path) as wire:
+        tag = (await wire.ask("GET", "/static/main.js")).header("etag")
+        assert tag is not None
+        ask = [("If-None-Match", tag)]
+        await wire.send(request("GET", "/static/main.js", headers=ask))
+        assert (await wire.answer(to="HEAD")).status == 304
+        file.write_text("export const answer = 42; // changed")
+        answer = await wire.ask("GET", "/static/main.js", headers=ask)
+    assert (answer.status, answer.body) == (200, file.read_bytes())

@@ -20,6 +20,7 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline import archived, history
+from aviso_server.pipeline.archive import Archive, ArchiveOptions
 from aviso_server.pipeline.audit.job import AuditOptions
 from aviso_server.pipeline.audit.job import run as audit
 from aviso_server.pipeline.ingest.files import files
@@ -32,6 +33,7 @@ from aviso_server.pipeline.maintain.job import MaintainOptions
 from aviso_server.pipeline.maintain.job import run as maintain
 from aviso_server.pipeline.maintain.plan import Policy
 from aviso_server.pipeline.plan import question
+from aviso_server.pipeline.progress import Snapshot
 from aviso_server.pipeline.replay.job import run as replay
 from aviso_server.pipeline.replay.options import Files, Format, Server
 from aviso_server.pipeline.replay.options import Options as ReplayOptions
@@ -63,6 +65,7 @@ class Jobs:
         self._spark = spark
         self._folder = folder
         self._place = Place(str(folder / "lake"))
+        self._third = Place(str(folder / "third"))
         self._server = server
         self._log = {"addressFile": log}
         self._catalogue: Catalogue = load(
@@ -74,17 +77,18 @@ class Jobs:
         steps: dict[str, Callable[[], Told]] = {
             "synth": self.synth,
             "maintain": self.maintain,
-            "audit": lambda: self._audited(self._place),
+            "audit": lambda: self._audited(self._place, None),
             "report": self.report,
             "archived": self.archived,
             "history": self.history,
             "parquet": lambda: self._replayed("parquet"),
             "ndjson": lambda: self._replayed("ndjson"),
             "stored": lambda: self._ingested(lake=Place(str(self._folder / "second"))),
-            "second": lambda: self._audited(Place(str(self._folder / "second"))),
             "published": lambda: self._ingested(lake=None),
             "again": self.again,
             "with_log": self.with_log,
+            "archive": self.archive,
+            "third": lambda: self._audited(self._third, self._log),
             "live": self.live,
         }
         told = {}
@@ -167,6 +171,14 @@ class Jobs:
         rows = history(self._spark, "mars", log=self._log, filter={"class": "od"})
         return {"rows": rows.count()}
 
+    def archive(self) -> Told:
+        """All that the server took, carried into a lake."""
+        told: list[Snapshot] = []
+        Archive(
+            self._spark, ArchiveOptions(self._third, self._log, once=True), tell=told.append
+        ).run()
+        return {"stage": told[-1].stage, "archived": told[-1].archived}
+
     def live(self) -> Told:
         """Both views over what the server has, then a cycle of which nothing ever comes."""
         now = int(time.time())
@@ -185,12 +197,13 @@ class Jobs:
         first, second = (Live(self._spark, options).run() for _ in range(2))
         return {"notifications": first.notifications, "late": second.alerts["late"]}
 
-    def _audited(self, place: Place) -> Told:
-        found = audit(self._spark, AuditOptions(place))
+    def _audited(self, place: Place, log: dict[str, str] | None) -> Told:
+        found = audit(self._spark, AuditOptions(place, source=log))
         return {
             "complete": found.complete,
             "present": sum(item.tally.present for item in found.event_types),
             "deleted": sum(item.tally.deleted for item in found.event_types),
+            "compared": sum(item.tally.compared for item in found.event_types),
         }
 
     def _replayed(self, format: Format) -> Told:  # noqa: A002 - as the job calls it

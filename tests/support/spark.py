@@ -9,6 +9,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 
+def hurry_java() -> None:
+    """Let all Java of this process's children start sooner; it does not live to run faster."""
+    # One compiler instead of two, and a collector without threads: a third less work.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
 @contextmanager
 def local_spark(folder: Path, *, master: str = "local[2]") -> Iterator[SparkSession]:
     """A session that leaves nothing behind outside ``folder``."""

@@ -20,6 +20,7 @@ RequestId = Annotated[
         examples=["0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6"],
     ),
 ]
+Count = Annotated[int, Meta(ge=0)]
 FieldType = Literal[
     "StringHandler",
     "DateHandler",
@@ -189,6 +190,136 @@ class AuthCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
             description="When the token ends, and every stream opened with it.",
             examples=["2026-03-04T10:00:00Z"],
         ),
+    ]
+    request_id: RequestId
+
+
+class BackendView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where notifications are kept."""
+
+    kind: Annotated[str, Meta(examples=["jetstream"])]
+    connected: bool
+
+
+class RatesView(msgspec.Struct, frozen=True, kw_only=True):
+    """Notifications per second, whoever published them; null where too much is gone to tell."""
+
+    per_second_1m: Annotated[float | None, Meta(description="Over the last minute.")]
+    per_second_5m: Annotated[float | None, Meta(description="Over the last five minutes.")]
+    per_second_1h: Annotated[float | None, Meta(description="Over the last hour.")]
+
+
+class RetentionView(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the log keeps, as configured; null is no limit."""
+
+    seconds: int | None
+    max_messages: int | None
+    max_bytes: int | None
+    per_topic: Annotated[
+        int | None, Meta(description="Newest notifications kept of each topic; null keeps all.")
+    ]
+    shared: Annotated[
+        bool,
+        Meta(description="`max_messages` and `max_bytes` are those of all event types together."),
+    ]
+
+
+class TierView(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sequences one tier has; tiers overlap."""
+
+    tier: Annotated[
+        Literal["memory", "log", "lake"],
+        Meta(description="`memory` is that of the process that answers; the others are shared."),
+    ]
+    first: Annotated[int | None, Meta(description="Null when the tier has nothing.")]
+    last: int | None
+    lag: Annotated[
+        int | UnsetType,
+        Meta(description="Of the lake: stored notifications that are not archived yet."),
+    ] = UNSET
+
+
+class EventTypeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One event type; what follows `writable` is for those who may read all of it."""
+
+    event_type: str
+    configured: Annotated[
+        bool,
+        Meta(description="False: it has no schema. Such are counted by a backend in memory only."),
+    ]
+    readable: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether the caller's roles allow watch and replay. Where ECPDS decides by "
+                "destination it may still refuse, and numbers are for administrators only."
+            )
+        ),
+    ]
+    writable: Annotated[bool, Meta(description="Whether the caller's roles allow notify.")]
+    stored: Annotated[
+        Count | UnsetType,
+        Meta(description="What a replay from the beginning can find, at most."),
+    ] = UNSET
+    first_sequence: Annotated[
+        int | UnsetType | None,
+        Meta(description="The oldest that can be replayed; null when nothing is stored."),
+    ] = UNSET
+    last_sequence: Annotated[
+        Count | UnsetType,
+        Meta(description="The last one given, whether it is still there or not; 0: none."),
+    ] = UNSET
+    last_time: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="Storage time of the newest that is still there.",
+            examples=["2026-03-04T10:00:00.123456789Z"],
+        ),
+    ] = UNSET
+    rates: RatesView | UnsetType = UNSET
+    retention: RetentionView | UnsetType = UNSET
+    history_limit: Annotated[
+        int | UnsetType, Meta(description="Notifications that one watch or replay gets of history.")
+    ] = UNSET
+    tiers: Annotated[
+        list[TierView] | UnsetType, Meta(description="Newest first; those that there are.")
+    ] = UNSET
+    error: Annotated[
+        str | UnsetType,
+        Meta(description="Why numbers are missing, or why they are those of the log alone."),
+    ] = UNSET
+
+
+class OverviewResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server holds and how it is doing."""
+
+    status: Literal["success"]
+    version: str
+    backend: BackendView
+    ready: Annotated[bool, Meta(description="What `GET /ready` says.")]
+    auth_enabled: Annotated[
+        bool, Meta(description="False: nobody is asked, and every route is open.")
+    ]
+    metrics_port: Annotated[
+        int | None, Meta(description="Where numbers for Prometheus are, if they are on.")
+    ]
+    time: Annotated[
+        str,
+        Meta(
+            description="When the numbers were looked at, normally less than a second ago.",
+            examples=["2026-03-04T10:00:00Z"],
+        ),
+    ]
+    archive: Annotated[
+        ArchiveResponse | None, Meta(description="If the server looks after an archive job.")
+    ]
+    lake: Annotated[bool, Meta(description="Whether there is a lake below the log.")]
+    event_types: Annotated[
+        list[EventTypeView],
+        Meta(description="Those configured by name, then those that have no schema but a stream."),
+    ]
+    omitted: Annotated[
+        Count, Meta(description="Further event types without schema, which were not looked at.")
     ]
     request_id: RequestId
 

@@ -7,12 +7,13 @@ from aiohttp import web
 
 from aviso_server.auth.access import Policy
 from aviso_server.auth.gate import Gate
-from aviso_server.http import admin, batch, files, health, notify, schema, stream
+from aviso_server.http import admin, batch, files, health, notify, overview, schema, stream
 from aviso_server.http.access import POLICIES, auth_check, guarded
 from aviso_server.http.body import answer_expectation
 from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import finish_headers, identified
 from aviso_server.http.services import SERVICES, Services
+from aviso_server.relay.overview import Overview
 
 
 class Route(NamedTuple):
@@ -37,6 +38,7 @@ ROUTES = (
     Route("POST", "/api/v1/watch", Policy.READ, stream.watch),
     Route("POST", "/api/v1/replay", Policy.READ, stream.replay),
     Route("GET", "/api/v1/auth/check", Policy.USER, auth_check),
+    Route("GET", "/api/v1/overview", Policy.READ, overview.overview),
     Route("GET", "/api/v1/schema", Policy.PUBLIC, schema.list_schemas),
     Route("GET", "/api/v1/schema/{event_type:[^/]+}", Policy.PUBLIC, schema.get_schema),
     Route("DELETE", "/api/v1/admin/wipe/stream", Policy.ADMIN, admin.wipe_stream),
@@ -72,13 +74,14 @@ def build_app(services: Services) -> web.Application:
                 route.method, route.handler, expect_handler=answer_expectation
             )
             policies[added] = route.policy
+    app.on_cleanup.append(_closing(services.overview))
     if services.gate is not None:
         app.on_cleanup.append(_closing(services.gate))
     return app
 
 
-def _closing(gate: Gate) -> Callable[[web.Application], Awaitable[None]]:
+def _closing(part: Gate | Overview) -> Callable[[web.Application], Awaitable[None]]:
     async def close(_: web.Application) -> None:
-        await gate.close()
+        await part.close()
 
     return close

@@ -1,16 +1,36 @@
 """Pages and files: home page, static files, Swagger UI, the OpenAPI document (http.md 12)."""
 
 import mimetypes
+from collections.abc import Mapping
 from functools import lru_cache
+from os import stat_result
 from pathlib import Path
 
 from aiohttp import web
 
 from aviso_server.http.openapi import document
-from aviso_server.http.pages import home_page, swagger_asset, swagger_page
-from aviso_server.http.services import SERVICES
+from aviso_server.http.pages import PACKAGED_STATIC, home_page, swagger_asset, swagger_page
+from aviso_server.http.security import COMMON, CONSOLE, SWAGGER
+from aviso_server.http.services import SERVICES, Services
 
 _HTML = "text/html; charset=utf-8"
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": _HTML,
+    ".ico": "image/x-icon",
+    ".jpg": "image/jpeg",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+    ".webp": "image/webp",
+    ".woff2": "font/woff2",
+}
+"""What a web page is made of. The machine's own table comes second: it may know ``.js`` by another
+name or not at all, and a browser that must not guess then refuses the script."""
 _cached_document = lru_cache(maxsize=1)(document)
 
 
@@ -18,16 +38,44 @@ async def home(request: web.Request) -> web.Response:
     """The home page."""
     services = request.app[SERVICES]
     page = home_page(services.static_dir, services.version, services.homepage_links)
-    return web.Response(body=page.encode(), headers={"Content-Type": _HTML})
+    return web.Response(
+        body=page.encode(), headers={**_protection(services), "Content-Type": _HTML}
+    )
 
 
 async def static(request: web.Request) -> web.StreamResponse:
     """A file below the static folder; nothing outside it, and no listings."""
-    file = _find(request.app[SERVICES].static_dir, request.match_info["path"])
+    services = request.app[SERVICES]
+    file = _find(services.static_dir, request.match_info["path"])
     if file is None:
         raise web.HTTPNotFound
-    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return web.FileResponse(file, headers={"Content-Type": kind})
+    return _PlainFile(file, headers={**_protection(services), "Content-Type": _kind(file)})
+
+
+class _PlainFile(web.FileResponse):
+    """A file as it is: a compressed one beside it is never sent in its place (http.md 2)."""
+
+    def _get_file_path_stat_encoding(
+        self,
+        accept_encoding: str,  # noqa: ARG002 - whatever is accepted, nothing is compressed
+    ) -> tuple[Path | None, stat_result, str | None]:
+        return super()._get_file_path_stat_encoding("")
+
+
+def _protection(services: Services) -> Mapping[str, str]:
+    """The headers of the home page and its files."""
+    # An operator's own page may have inline scripts, and its policy is the operator's to set.
+    return CONSOLE if services.static_dir == PACKAGED_STATIC else COMMON
+
+
+def _kind(file: Path) -> str:
+    """The content type of a file, by its name."""
+    known = _KINDS.get(file.suffix.lower())
+    if known is not None:
+        return known
+    guessed, encoding = mimetypes.guess_type(file.name)
+    # A compressed file is sent as the file it is, not as what is inside it.
+    return guessed if guessed and not encoding else "application/octet-stream"
 
 
 def _find(folder: Path, path: str) -> Path | None:
@@ -47,7 +95,7 @@ def _find(folder: Path, path: str) -> Path | None:
 
 async def swagger(_: web.Request) -> web.Response:
     """The Swagger UI page."""
-    return web.Response(body=swagger_page().encode(), headers={"Content-Type": _HTML})
+    return web.Response(body=swagger_page().encode(), headers={**SWAGGER, "Content-Type": _HTML})
 
 
 async def swagger_file(request: web.Request) -> web.Response:
@@ -56,10 +104,10 @@ async def swagger_file(request: web.Request) -> web.Response:
     if found is None:
         raise web.HTTPNotFound
     body, kind = found
-    return web.Response(body=body, headers={"Content-Type": kind})
+    return web.Response(body=body, headers={**SWAGGER, "Content-Type": kind})
 
 
 async def openapi(request: web.Request) -> web.Response:
     """The OpenAPI document."""
     body = _cached_document(request.app[SERVICES].version)
-    return web.Response(body=body, headers={"Content-Type": "application/json"})
+    return web.Response(body=body, headers={**COMMON, "Content-Type": "application/json"})

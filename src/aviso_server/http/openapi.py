@@ -28,6 +28,7 @@ _DOCUMENTED = (
     answers.WipeResponse,
     answers.DeleteNotificationResponse,
     answers.AuthCheckResponse,
+    answers.OverviewResponse,
     answers.ErrorResponse,
     answers.BatchResponse,
     answers.ItemAccepted,
@@ -35,7 +36,7 @@ _DOCUMENTED = (
 )
 _TAGS = {
     "health": "Liveness and readiness.",
-    "general": "The home page, and who is asking.",
+    "general": "The home page, who is asking, and what there is.",
     "schema": "Which event types exist and what their identifiers look like.",
     "notification": "Announce that data exists.",
     "streaming": "Follow notifications live or read their history, as server-sent events.",
@@ -101,6 +102,7 @@ def _paths() -> Part:
         "/api/v1/watch": {"post": _stream("watch")},
         "/api/v1/replay": {"post": _stream("replay")},
         "/api/v1/auth/check": {"get": _auth_check()},
+        "/api/v1/overview": {"get": _overview()},
         "/api/v1/admin/wipe/stream": {"delete": _wipe_stream()},
         "/api/v1/admin/wipe/all": {"delete": _wipe_all()},
         "/api/v1/admin/notification/{notification_id}": {"delete": _delete_notification()},
@@ -293,6 +295,23 @@ def _auth_check() -> Part:
             },
         ),
         "security": _ADMIN_ACCESS,
+    }
+
+
+def _overview() -> Part:
+    return {
+        **_operation(
+            "overview",
+            "general",
+            "What does the server hold?",
+            description=samples.OVERVIEW_TEXT,
+            responses={
+                "200": _json("As it is now.", "OverviewResponse", samples.OVERVIEW),
+                **_access_errors(),
+                "500": _shared("InternalError"),
+            },
+        ),
+        "security": _STREAM_ACCESS,
     }
 
 

@@ -78,6 +78,64 @@ CHECKED: Json = {
     "expires_at": "2026-03-04T11:00:00Z",
     "request_id": _REQUEST_ID,
 }
+OVERVIEW_TEXT = (
+    "Per event type how much is stored in which tier and how fast it comes, and how backend and "
+    "archive are doing. Callers see numbers of what they may read, and of the rest the name. "
+    "Answers with 200 also when the backend is away, and costs the store one look per second "
+    "however many ask."
+)
+OVERVIEW: Json = {
+    "status": "success",
+    "version": "0.1.0",
+    "backend": {"kind": "jetstream", "connected": True},
+    "ready": True,
+    "auth_enabled": True,
+    "metrics_port": 9090,
+    "time": "2026-03-04T10:00:00Z",
+    "archive": {
+        "state": "running",
+        "lag": 2,
+        "lag_seconds": 1.5,
+        "rate": 0.5,
+        "restarts": 0,
+        "error": None,
+    },
+    "lake": True,
+    "event_types": [
+        {
+            "event_type": "dissemination",
+            "configured": True,
+            "readable": False,
+            "writable": False,
+        },
+        {
+            "event_type": "mars",
+            "configured": True,
+            "readable": True,
+            "writable": True,
+            "stored": 1200,
+            "first_sequence": 1,
+            "last_sequence": 1200,
+            "last_time": "2026-03-04T09:59:58.123456789Z",
+            "rates": {"per_second_1m": 0.5, "per_second_5m": 0.4, "per_second_1h": 0.25},
+            "retention": {
+                "seconds": 604800,
+                "max_messages": None,
+                "max_bytes": None,
+                "per_topic": None,
+                "shared": False,
+            },
+            "history_limit": 10000,
+            "tiers": [
+                {"tier": "memory", "first": 1101, "last": 1200},
+                {"tier": "log", "first": 201, "last": 1200},
+                {"tier": "lake", "first": 1, "last": 1198, "lag": 2},
+            ],
+        },
+    ],
+    "omitted": 0,
+    "request_id": _REQUEST_ID,
+}
 _NO_START = (
     "Replay endpoint requires either from_id or from_date parameter. "
     "Use from_id for sequence-based replay or from_date for time-based replay."

@@ -15,6 +15,7 @@ from aviso_server.http.cors import Cors
 from aviso_server.http.limits import Limits
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
+from aviso_server.relay.overview import Overview
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Services:
     backend: Backend
     sources: Sources
     administration: Administration
+    overview: Overview
     gate: Gate | None
     """Access control; None while it is switched off and every route is open."""
     now_ns: Callable[[], int]
@@ -43,6 +45,8 @@ class Services:
     static_dir: Path
     homepage_links: Mapping[str, str]
     version: str
+    metrics_port: int | None = None
+    """Where the metrics are, in this process or in its supervisor."""
     archive: Callable[[], ArchiveResponse | None] = lambda: None
     """How the archive job is doing, where this server looks after one."""
 

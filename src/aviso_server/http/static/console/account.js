@@ -20,6 +20,8 @@ export class Account {
   show() {
     const { who } = this.app.session;
     fill(this.button, icon("user"), who === null ? "Sign in" : who.username);
+    // Where nobody is asked, there is nothing to sign in to.
+    this.button.hidden = who === null && this.app.overview?.auth_enabled === false;
     this.button.classList.toggle("known", who !== null);
     if (who === null) this.button.removeAttribute("aria-haspopup");
     else this.button.setAttribute("aria-haspopup", "dialog");

@@ -92,6 +92,7 @@ class App {
       if (error.status === 401 && this.session.who !== null) this.#expired(error);
       else this.#state(["bad", error.status === 0 ? "Server away" : error.message]);
     }
+    this.account.show();
     this.#views.get("overview")?.show(this.overview);
   }
 
@@ -125,7 +126,7 @@ class App {
 
   #route() {
     if (location.hash === "#main" && this.#views.size > 0) return; // the link past the head
-    const [name, eventType] = location.hash.slice(1).split("/").map(decodeURIComponent);
+    const [name, eventType] = parts(location.hash);
     const chosen = Object.hasOwn(VIEWS, name) ? name : "overview";
     const view = this.#view(chosen);
     for (const other of this.#views.values()) other.element.hidden = other !== view;
@@ -134,7 +135,7 @@ class App {
       else link.removeAttribute("aria-current");
     }
     document.body.dataset.view = chosen;
-    if (eventType !== undefined && eventType in this.schemas) view.choose?.(eventType);
+    if (Object.hasOwn(this.schemas, eventType ?? "")) view.choose?.(eventType);
   }
 
   #view(name) {
@@ -151,6 +152,15 @@ class App {
 
   #offer(view) {
     view.offer?.(Object.keys(this.schemas));
+  }
+}
+
+/** The parts of the address after its hash; anybody may have written it. */
+function parts(hash) {
+  try {
+    return hash.slice(1).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
   }
 }
 

@@ -8,8 +8,12 @@ const LOUD = new Set(["gap", "limit", "error", "lost"]);
 
 export class Messages {
   constructor() {
-    this.list = h("ol", { role: "log", "aria-label": "What the server says" });
-    this.element = h("div", { class: "messages", hidden: true }, this.list);
+    this.list = h("ol");
+    this.element = h(
+      "div",
+      { class: "messages", hidden: true, role: "log", "aria-label": "What the server says" },
+      this.list,
+    );
   }
 
   /** @param {{kind: string, text: string}} message */

@@ -35,7 +35,7 @@ export class Snippets {
     this.element = h(
       "section",
       { class: "snippets", "aria-label": "The same from elsewhere" },
-      h("div", { class: "tabs", role: "tablist" }, this.tabs, button),
+      h("div", { class: "tabs" }, h("div", { role: "tablist" }, this.tabs), button),
       h("pre", { id, role: "tabpanel", tabIndex: 0 }, this.code),
     );
     this.#show("json");

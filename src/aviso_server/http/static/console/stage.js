@@ -126,6 +126,11 @@ export class Stage {
     this.#count();
   }
 
+  /** Come into view, where the form is above and not beside it. */
+  appear() {
+    if (matchMedia("(width < 60rem)").matches) this.element.scrollIntoView();
+  }
+
   /** How the stream is doing. @param {"idle" | "busy" | "good" | "bad"} kind @param {string} text */
   tell(kind, text) {
     this.state.dataset.kind = kind;

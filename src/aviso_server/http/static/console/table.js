@@ -33,7 +33,7 @@ export class Table {
     this.empty = h("p", { class: "table-empty" }, empty);
     this.element = h(
       "div",
-      { class: "table", role: "table", tabIndex: 0, "aria-label": label },
+      { class: "table", role: "grid", tabIndex: 0, "aria-label": label },
       h("div", { class: "table-top", role: "rowgroup" }, this.head),
       this.body,
       this.empty,
@@ -115,7 +115,7 @@ export class Table {
 
   #grow() {
     const cells = this.#columns.map((column) =>
-      h("span", { class: `cell ${column.kind ?? ""}`, role: "cell" }),
+      h("span", { class: `cell ${column.kind ?? ""}`, role: "gridcell" }),
     );
     const element = h("div", { class: "table-row", role: "row" }, cells);
     this.#rows.push({ element, cells, item: null });

@@ -37,7 +37,13 @@ export class LiveView {
     this.stage.map.ondrawn = (place) => this.query.filters.drawn(place);
     this.stage.map.onmessage = (text) => this.#app.say(text);
     this.query.form.addEventListener("submit", () => this.#toggle());
-    this.element = h("div", { class: "workspace" }, this.query.element, this.stage.element);
+    this.element = h(
+      "div",
+      { class: "workspace" },
+      h("h1", { class: "unseen" }, "Live"),
+      this.query.element,
+      this.stage.element,
+    );
     this.stage.element.firstChild.after(this.messages.element);
     this.#idle();
   }
@@ -82,6 +88,7 @@ export class LiveView {
     });
     fill(this.go, icon("stop"), "Stop");
     this.#follower.start();
+    this.stage.appear();
   }
 
   #changed(state) {

@@ -78,7 +78,7 @@ export class OverviewView {
     fill(
       this.tiles,
       tiles.map(([name, value, words, good]) =>
-        h("div", { class: good ? "" : "poor" }, h("dt", {}, name), h("dd", {}, value), h("p", {}, words)),
+        h("div", { class: good ? "" : "poor" }, h("dt", {}, name), h("dd", {}, value), h("dd", { class: "words" }, words)),
       ),
     );
     this.#tools(seen);
@@ -154,24 +154,36 @@ class Card {
   }
 
   show(item, past) {
-    const known = item.readable && item.stored !== undefined && item.stored !== null;
+    const known = item.stored !== undefined;
     for (const part of [this.curve, this.bar, this.facts, this.rate]) part.hidden = !known;
     this.watch.hidden = !item.readable;
     this.replay.hidden = !item.readable;
     this.publish.hidden = !item.writable;
-    const closed = item.readable ? (item.error ?? "") : "Your role does not read this event type.";
+    const closed = this.#closed(item, known);
     fill(this.note, closed);
     this.note.hidden = closed === "";
     if (!known) return;
-    fill(this.rate, rate(item.rates.per_second_1m));
+    const speed = item.rates.per_second_1m;
+    fill(this.rate, speed === null ? "" : rate(speed));
+    this.rate.classList.toggle("still", speed === 0);
     fill(this.curve, curve(past));
     fill(this.bar, tiers(item));
     fill(this.facts, facts(item).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]));
   }
+
+  /** Why something is not shown. */
+  #closed(item, known) {
+    if (item.error) return item.error;
+    if (known) return "";
+    if (item.readable) return "Not counted for you.";
+    const { session } = this.app;
+    return session.who === null ? "Sign in to read this event type." : "Your role does not read it.";
+  }
 }
 
 function facts(item) {
-  const last = item.last_time ? ago(Date.now() - Date.parse(item.last_time)) : "never";
+  const age = Math.max(0, Date.now() - Date.parse(item.last_time ?? ""));
+  const last = item.last_time ? ago(age) : "never";
   const range = item.stored > 0 ? `${item.first_sequence} to ${item.last_sequence}` : "none";
   return [
     ["stored", count(item.stored)],
@@ -187,7 +199,7 @@ function kept(retention) {
     retention.seconds && span(retention.seconds),
     retention.max_messages && `${count(retention.max_messages)} newest`,
     retention.max_bytes && bytes(retention.max_bytes),
-    retention.keep === "latest" && "latest per topic",
+    retention.per_topic && `${count(retention.per_topic)} per topic`,
   ].filter(Boolean);
   return limits.join(", ") || "forever";
 }
@@ -239,7 +251,8 @@ function curve(past) {
   const x = (place) => (place / (REMEMBERED - 2)) * 200 + 200 * (1 - (steps.length - 1) / (REMEMBERED - 2));
   const points = steps.map((step, place) => `${x(place).toFixed(1)},${(27 - (step / highest) * 24).toFixed(1)}`);
   const box = svg("svg", { viewBox: "0 0 200 28", preserveAspectRatio: "none", "aria-hidden": "true" });
-  if (points.length > 1) {
+  if (points.length < 2) box.append(svg("polyline", { points: "0,27 200,27", class: "over still" }));
+  else {
     const begin = `${x(0).toFixed(1)},28`;
     box.append(
       svg("polygon", { points: `${begin} ${points.join(" ")} 200,28`, class: "under" }),

@@ -24,7 +24,7 @@ export class PublishView {
     this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
     this.go = h("button", { type: "submit", class: "primary" }, icon("publish"), "Publish");
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
-    this.done = h("ol", { class: "done", role: "log", "aria-label": "Published from here" });
+    this.done = h("ol", { class: "done" });
     this.mapHost = h("div", { class: "map" });
     this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
     this.announcement = new Announcement({
@@ -43,6 +43,7 @@ export class PublishView {
     this.element = h(
       "div",
       { class: "workspace publish" },
+      h("h1", { class: "unseen" }, "Publish"),
       h("div", { class: "panel" }, this.form),
       h(
         "section",
@@ -52,7 +53,7 @@ export class PublishView {
           "div",
           { class: "answers" },
           h("div", {}, h("h2", {}, "The same from elsewhere"), this.snippets.element),
-          h("div", {}, h("h2", {}, "Published from here"), this.done),
+          h("div", {}, h("h2", {}, "Published from here"), h("div", { role: "log" }, this.done)),
         ),
       ),
     );

@@ -58,7 +58,13 @@ export class ReplayView {
     this.stage.map.onmessage = (text) => this.#app.say(text);
     this.query.form.addEventListener("submit", () => this.#toggle());
     this.stage.element.firstChild.after(this.meter, this.messages.element, this.timeline.element);
-    this.element = h("div", { class: "workspace" }, this.query.element, this.stage.element);
+    this.element = h(
+      "div",
+      { class: "workspace" },
+      h("h1", { class: "unseen" }, "Replay"),
+      this.query.element,
+      this.stage.element,
+    );
     this.#idle();
   }
 
@@ -112,6 +118,7 @@ export class ReplayView {
     });
     this.#running();
     this.#follower.start();
+    this.stage.appear();
   }
 
   #more() {

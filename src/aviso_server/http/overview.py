@@ -1,0 +1,120 @@
+"""``GET /api/v1/overview``: what the server holds, as far as the caller may read it.
+
+An event type that the caller may not read is a name and nothing more. One that is delivered by
+destination is for nobody but administrators to count: the others may read a part of it at most.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET
+
+from aviso_server.auth.refusal import Refusal
+from aviso_server.core.moment import rfc3339, seconds
+from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
+from aviso_server.http.access import IDENTITY, admission
+from aviso_server.http.answers import (
+    BackendView,
+    EventTypeView,
+    OverviewResponse,
+    RatesView,
+    RetentionView,
+    TierView,
+)
+from aviso_server.http.errors import JSON_TYPE
+from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.relay.numbers import Numbers, Retention, Span
+from aviso_server.relay.overview import Seen
+
+
+async def overview(request: web.Request) -> web.Response:
+    """Everything the caller may know, in one answer; 200 also when the backend is away."""
+    services = request.app[SERVICES]
+    look = await services.overview.look(services.catalogue)
+    views = [_event_type(request, seen) for seen in look.event_types]
+    connected = services.backend.connected
+    answer = OverviewResponse(
+        status="success",
+        version=services.version,
+        backend=BackendView(kind=services.backend.kind, connected=connected),
+        ready=connected and not services.sources.stop.requested,
+        auth_enabled=services.gate is not None,
+        metrics_port=services.metrics_port,
+        time=seconds(look.at_ns),
+        archive=services.archive(),
+        lake=services.overview.lake,
+        # Configured names are public (the schema routes); the others are for their readers.
+        event_types=[view for view in views if view.configured or view.readable],
+        omitted=look.omitted,
+        request_id=request[REQUEST_ID],
+    )
+    return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+
+
+def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
+    schema = seen.schema
+    readable = _allowed(admission(request, Operation.WATCH), schema)
+    view = EventTypeView(
+        event_type=schema.event_type,
+        configured=not schema.generic,
+        readable=readable,
+        writable=_allowed(admission(request, Operation.NOTIFY), schema),
+    )
+    asked = seen.numbers is not None or seen.error is not None
+    if not asked or not readable or not _countable(request, schema):
+        return view
+    limit = schema.history_cap or request.app[SERVICES].sources.rules.history_cap
+    view = msgspec.structs.replace(
+        view,
+        retention=_retention(seen.retention),
+        history_limit=limit,
+        error=UNSET if seen.error is None else seen.error,
+    )
+    return view if seen.numbers is None else _counted(view, seen.numbers)
+
+
+def _counted(view: EventTypeView, numbers: Numbers) -> EventTypeView:
+    minute, five_minutes, hour = numbers.rates
+    newest_ns = numbers.newest_ns
+    return msgspec.structs.replace(
+        view,
+        stored=numbers.stored,
+        first_sequence=numbers.first,
+        last_sequence=numbers.last,
+        last_time=None if newest_ns is None else rfc3339(newest_ns),
+        rates=RatesView(per_second_1m=minute, per_second_5m=five_minutes, per_second_1h=hour),
+        tiers=[_tier(span) for span in numbers.spans],
+    )
+
+
+def _allowed(admit: Callable[[Schema], None], schema: Schema) -> bool:
+    try:
+        admit(schema)
+    except Refusal:
+        return False
+    return True
+
+
+def _countable(request: web.Request, schema: Schema) -> bool:
+    """Whether the caller may read all of it, which a plugin decides by destination."""
+    gate, identity = request.app[SERVICES].gate, request.get(IDENTITY)
+    if gate is None or schema.access is None or not schema.access.plugins:
+        return True
+    return identity is not None and gate.rules.administers(identity)
+
+
+def _retention(retention: Retention) -> RetentionView:
+    return RetentionView(
+        seconds=retention.seconds,
+        max_messages=retention.max_messages,
+        max_bytes=retention.max_bytes,
+        per_topic=retention.per_topic,
+        shared=retention.shared,
+    )
+
+
+def _tier(span: Span) -> TierView:
+    lag = UNSET if span.lag is None else span.lag
+    return TierView(tier=span.tier, first=span.first, last=span.last, lag=lag)

@@ -1,0 +1,160 @@
+"""How much there is of an event type and how fast it comes, from what its tiers tell. Pure.
+
+Sequences are contiguous, so nothing needs to be counted: bounds tell how much there is, and the
+first sequence since an instant tells how much came after it. That is true in every process, after
+every restart, and whoever stored it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.lake.extent import Extent
+from aviso_server.relay.archive import Joined
+from aviso_server.relay.recent import Recent
+
+WINDOWS_S = (60, 300, 3600)
+"""Over which rates are told, in seconds."""
+
+Tier: TypeAlias = Literal["memory", "log", "lake"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much the log keeps of an event type, as configured; None is no limit."""
+
+    seconds: int | None = None
+    max_messages: int | None = None
+    max_bytes: int | None = None
+    per_topic: int | None = None
+    """Newest notifications kept of each topic."""
+    shared: bool = False
+    """Whether number and bytes are those of all event types together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What the log tells."""
+
+    bounds: Bounds
+    since: tuple[int, ...]
+    """The first sequence it has of each window."""
+    newest_ns: int | None
+    """Storage time of its last notification."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has nothing now."""
+        return self.bounds.first > self.bounds.last
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What the lake tells."""
+
+    extent: Extent
+    since: tuple[int | None, ...]
+    """The first sequence of each window, with the lake; None where too much is gone to tell."""
+    newest_ns: int | None
+    """Storage time of the last notification, in the log or the lake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one tier has; None where it has nothing."""
+
+    tier: Tier
+    first: int | None
+    last: int | None
+    lag: int | None = None
+    """Of the lake: how many sequences of the log it does not have yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What is held of one event type."""
+
+    stored: int
+    """At most what a replay from the beginning delivers: holes in the lake are not known."""
+    first: int | None
+    """Lowest sequence in any tier; None when nothing is stored."""
+    last: int
+    """Last sequence ever allocated."""
+    newest_ns: int | None
+    """Storage time of the newest notification that is still there."""
+    rates: tuple[float | None, ...]
+    """Notifications per second over each window; None where too much is gone to tell."""
+    spans: tuple[Span, ...]
+
+
+NOTHING = Numbers(0, None, 0, None, (0.0,) * len(WINDOWS_S), (Span("log", None, None),))
+"""Of an event type that never had a notification."""
+
+
+def numbers(
+    log: Logged, lake: Archived | None, recent: Recent | None, retention: Retention
+) -> Numbers:
+    """What the tiers have together."""
+    bounds = log.bounds
+    since = known(log, retention) if lake is None else lake.since
+    extent = None if lake is None else lake.extent
+    stored = _stored(bounds, extent)
+    first = bounds.first if extent is None else Joined(bounds, extent).first
+    return Numbers(
+        stored=stored,
+        first=first if stored else None,
+        last=bounds.last,
+        newest_ns=log.newest_ns if lake is None else lake.newest_ns,
+        rates=tuple(
+            None if begin is None else _rate(bounds.last + 1 - begin, window_s)
+            for begin, window_s in zip(since, WINDOWS_S, strict=True)
+        ),
+        spans=_spans(bounds, extent, recent),
+    )
+
+
+def known(log: Logged, retention: Retention) -> tuple[int | None, ...]:
+    """The first sequence of each window, None where retention may have removed some of it."""
+    return tuple(
+        None if _cut(log.bounds, begin, retention, window_s) else begin
+        for begin, window_s in zip(log.since, WINDOWS_S, strict=True)
+    )
+
+
+def _cut(bounds: Bounds, begin: int, retention: Retention, window_s: int) -> bool:
+    if begin > bounds.first or not bounds.lost:
+        return False
+    if retention.seconds is not None and retention.seconds < window_s:
+        return True
+    # A limit of its own leaves the newest: an empty log became so by age, or on purpose.
+    limited = retention.max_messages is not None or retention.max_bytes is not None
+    return limited and (retention.shared or bounds.first <= bounds.last)
+
+
+def _rate(count: int, window_s: int) -> float:
+    # The bounds were looked at before the window was: it may begin above them.
+    return round(max(0, count) / window_s, 6)
+
+
+def _stored(bounds: Bounds, extent: Extent | None) -> int:
+    logged = bounds.last - bounds.first + 1 - bounds.deleted
+    if extent is None:
+        return logged
+    top = min(extent.through, bounds.first - 1)
+    lost = sum(max(0, min(last, top) - max(first, extent.first) + 1) for first, last in extent.lost)
+    return logged + max(0, top - extent.first + 1) - lost
+
+
+def _spans(bounds: Bounds, extent: Extent | None, recent: Recent | None) -> tuple[Span, ...]:
+    spans = [_span("log", bounds.first, bounds.last)]
+    if recent is not None:
+        first, last = max(recent.first, bounds.first), min(recent.last, bounds.last)
+        spans.insert(0, _span("memory", first, last))
+    if extent is not None:
+        lag = max(0, bounds.last - max(extent.through, bounds.first - 1))
+        spans.append(_span("lake", extent.first, extent.through, lag))
+    return tuple(spans)
+
+
+def _span(tier: Tier, first: int, last: int, lag: int | None = None) -> Span:
+    return Span(tier, first, last, lag) if first <= last else Span(tier, None, None, lag)
