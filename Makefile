@@ -6,8 +6,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
+# Deno checks and formats the scripts of the console; what it remembers stays in the environment.
+DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
-.PHONY: help setup run java test check format format-check lint types imports spelling unit bench lock clean
+.PHONY: help setup run java browser test check format format-check lint types imports spelling unit \
+  bench pictures lock clean
 
 help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,19 +41,34 @@ java: setup ## Install Java 17 for Spark, if it is missing and this is root on D
 	    || apt-get install -y --no-install-recommends default-jre-headless; }; } >/dev/null 2>&1 \
 	  || echo "apt-get could not install it; the server starts without the archive"; }
 
-test: setup java check ## Run every check and all tests
+# Without Chromium the tests of the console fail, and say what to install.
+browser: setup ## Install Chromium for the tests, if it is missing and this is root on Debian or Ubuntu
+	@export PYTHONPATH=tests; $(BIN)/python -m support.browser 2>/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium for the tests of the console ..."; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update && { apt-get install -y --no-install-recommends chromium \
+	    || apt-get install -y --no-install-recommends chromium-browser; }; } >/dev/null 2>&1 \
+	    || echo "apt-get could not install it"; \
+	fi; \
+	$(BIN)/python -m support.browser 2>&1 || true
+
+test: setup java browser check ## Run every check and all tests
 
 check: format-check lint types imports spelling unit ## What CI runs
 
 format: setup ## Format the code
 	@$(BIN)/ruff format src tests bench examples
 	@$(BIN)/ruff check --fix-only --quiet src tests bench examples
+	@$(DENO) fmt --quiet
 
 format-check: setup
 	@$(BIN)/ruff format --check src tests bench examples
+	@$(DENO) fmt --check
 
 lint: setup ## Lint
 	@$(BIN)/ruff check src tests bench examples
+	@$(DENO) lint
 
 types: setup ## Check types, strictly
 	@$(BIN)/mypy
@@ -66,6 +84,9 @@ unit: setup ## Run the tests, in parallel and in random order
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py
+
+pictures: setup browser ## Take the pictures of the console in docs/pictures again
+	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console
 
 lock: setup ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --extra dev --generate-hashes --strip-extras \

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,15 @@ def test_the_examples_in_the_help_work(command: list[str], monkeypatch: pytest.M
     assert tried
     for arguments in tried:
         assert _run(*arguments).exit_code == 0
+
+
+def test_the_overrides_in_the_help_work() -> None:
+    """Every variable that is shown sets something, and the example configuration stays valid."""
+    shown = re.findall(r"^ +(AVISOSERVER_\w+)=(.*)$", _run("--help").stdout, re.MULTILINE)
+    assert len(shown) >= 3
+    variables = {name: shlex.split(value)[0] for name, value in shown}
+    result = _run("check", "--config", EXAMPLE, **variables)
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_check_prints_the_effective_settings_as_yaml() -> None:

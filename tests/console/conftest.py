@@ -18,9 +18,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """A real Chromium."""
+    """A real Chromium, gone with the last test of this folder.
+
+    Playwright's synchronous face leaves an event loop running in its thread, which asynchronous
+    tests elsewhere could not share.
+    """
     with chromium() as started:
         yield started
 

@@ -85,7 +85,7 @@ def test_who_is_signed_in_and_what_the_role_allows(console: Console) -> None:
     expect(closed.get_by_role("link", name="Watch")).to_be_hidden()
     console.page.locator(".account").click()
     box = console.page.locator(".account-box")
-    for text in ("writer", "ecmwf", "producer", "ev, members, roles"):
+    for text in ("writer", "ecmwf", "producer", "may readev, members", "may publishev, roles"):
         expect(box).to_contain_text(text)
     box.get_by_role("button", name="Sign out").click()
     expect(console.page.locator(".account")).to_have_text("Sign in")

@@ -235,6 +235,10 @@ def test_pauses_grow(page: Tab) -> None:
     seen = followed(page, LIVE, *[refused] * 3, BREAK, *ticks[:3], random=0.5)
     assert waits(seen) == [125, 250, 500, 1000]
 
+    brief: list[Step] = [ARRIVE, BREAK, ("tick", None)]
+    seen = followed(page, LIVE, *brief * 3, ARRIVE, ("publish", 1), *brief, postMs=0)
+    assert waits(seen) == [250, 500, 1000, 250], "opening alone does not count as working"
+
 
 def test_the_server_says_when(page: Tab) -> None:
     """Who asks for patience gets it, up to five minutes."""

@@ -26,7 +26,7 @@ that exists, later ones over earlier ones.
 \b
 Any setting can be overridden from the environment, levels joined by two underscores:
   AVISOSERVER_APPLICATION__PORT=8080
-  AVISOSERVER_NOTIFICATION_BACKEND__KIND=in_memory
+  AVISOSERVER_LOGGING__LEVEL=debug
   AVISOSERVER_AUTH__ADMIN_ROLES='{"ecmwf": ["admin"]}'   (lists and maps are JSON)
 
 docs/configuration.md lists every setting.

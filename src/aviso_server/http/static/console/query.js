@@ -42,6 +42,7 @@ export class Query {
     );
     this.element = h("div", { class: "panel" }, this.form, this.snippets.element);
     this.form.addEventListener("submit", (event) => event.preventDefault());
+    app.session.addEventListener("change", () => this.update());
   }
 
   get eventType() {

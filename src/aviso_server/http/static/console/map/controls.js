@@ -13,9 +13,8 @@ const HINTS = {
   touch: { polygon: "Tap the corners, the first one again to finish.", point: "Tap a place." },
   keys: {
     polygon:
-      "Arrows move the map below the cross, Space sets a corner, Enter finishes, " +
-      "Backspace takes a corner back, Escape cancels.",
-    point: "Arrows move the map below the cross, Space or Enter sets the point, Escape cancels.",
+      "Arrows move the map, Space sets a corner, Enter finishes, Backspace undoes, Escape cancels.",
+    point: "Arrows move the map, Space or Enter sets the point, Escape cancels.",
   },
 };
 

@@ -77,9 +77,6 @@ function paintGlow(context, scene) {
 function paintMarked(context, scene, shape, colour, width) {
   eachTurn(context, scene, shape.box, (scale) => {
     if (shape.path === null) return;
-    context.fillStyle = colour;
-    context.globalAlpha = 0.08;
-    context.fill(shape.path);
     context.globalAlpha = 0.8;
     context.strokeStyle = scene.colours.land;
     context.lineWidth = (width + 2.5) / scale;

@@ -67,6 +67,7 @@ export class PublishView {
       event.preventDefault();
       this.#publish();
     });
+    app.session.addEventListener("change", () => this.#update());
     this.#nothing();
   }
 
