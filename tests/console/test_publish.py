@@ -88,4 +88,6 @@ def test_a_payload_that_is_not_json_is_told_before_it_is_sent(
     console.field("payload").fill("plain words")
     with page.page.expect_request("**/api/v1/notification") as sent:
         console.press("Publish")
-    assert sent.value.post_data_json["payload"] == "plain words"
+    sent_body = sent.value.post_data_json
+    assert sent_body is not None
+    assert sent_body["payload"] == "plain words"

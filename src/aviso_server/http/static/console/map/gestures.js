@@ -73,13 +73,11 @@ export class Gestures {
       return;
     }
     if (!this.#moved && apart(this.#start, now) <= (STEADY[event.pointerType] ?? 4)) return;
-    // A pan begins where the press was, without a jump over the way it took to tell.
-    const from = this.#moved ? before : this.#start;
     this.#moved = true;
     this.#pointers.set(event.pointerId, now);
     if (this.#drag !== null) this.#drag.move(...now);
-    else if (this.#pointers.size === 1) this.#moves.pan(now[0] - from[0], now[1] - from[1]);
-    else this.#pinch(event.pointerId, from, now);
+    else if (this.#pointers.size === 1) this.#moves.pan(now[0] - before[0], now[1] - before[1]);
+    else this.#pinch(event.pointerId, before, now);
   }
 
   #pinch(id, from, now) {
