@@ -6,7 +6,7 @@
 // A step is [name, argument]; afterwards, with `settle`, all that is due arrives until the follower
 // rests. The answer is a record of everything that crossed the follower's boundary.
 
-async (scenario) => {
+(async (scenario) => {
   const { Follower } = await import("/static/console/follow.js");
 
   let now = 1_000_000_000;
@@ -22,8 +22,8 @@ async (scenario) => {
   };
 
   const stored = [];
-  let first = scenario.forget ?? 1;
-  let answers = [];
+  const first = scenario.forget ?? 1;
+  const answers = [];
   let connections = [];
   const made = [];
   const log = { received: [], batches: [], states: [], told: [], bodies: [], paths: [] };
@@ -72,10 +72,10 @@ async (scenario) => {
     history(from, to) {
       const wanted = stored.filter(
         (item) =>
-          item.sequence >= first &&
-          item.sequence <= (to ?? this.edge) &&
-          (from === null ? item.time >= Date.parse(this.body.from_date) : item.sequence >= from) &&
-          matches(item),
+          item.sequence >= first
+          && item.sequence <= (to ?? this.edge)
+          && (from === null ? item.time >= Date.parse(this.body.from_date) : item.sequence >= from)
+          && matches(item),
       );
       const limit = scenario.limit ?? Infinity;
       for (const item of wanted.slice(0, limit)) this.frames.push(frame("replay", event(item)));
@@ -242,4 +242,4 @@ async (scenario) => {
     open: connections.length,
     timers: timers.size,
   };
-}
+});

@@ -1,7 +1,6 @@
-"""Signing in, in a real browser: asked when the server wants it, kept in memory, shown, forgotten."""
+"""Signing in, in a real browser: asked when the server wants it, kept in memory, forgotten."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect

@@ -11,6 +11,15 @@ from support.browser import Tab
 
 WITHIN_MS = 20_000
 """Machines are shared: nothing is too late before this."""
+_SHOWS = """(wanted) => {
+  const rows = [...document.querySelectorAll("main > :not([hidden]) .table-row:not([hidden])")];
+  const seen = rows
+    .sort((one, other) => one.dataset.index - other.dataset.index)
+    .map((row) => Number(row.firstChild.textContent));
+  const compared = seen.slice(0, Math.max(wanted.length, Math.min(seen.length, 7)));
+  return JSON.stringify(compared) === JSON.stringify(wanted);
+}"""
+"""The rows from the top; a few more than wanted are compared, so that others are noticed."""
 
 
 def notify(
@@ -76,11 +85,9 @@ class Console:
         received = self.view.locator(".counters dd").first
         expect(received).to_have_text(f"{number:,}", timeout=WITHIN_MS)
 
-    def sequences(self) -> list[int]:
-        """The sequences in view, from the top."""
-        rows = self.view.locator(".table-row:not([hidden])").all()
-        placed = sorted((int(row.get_attribute("data-index") or 0), row) for row in rows)
-        return [int(row.locator(".cell").first.inner_text()) for _, row in placed]
+    def shows(self, *sequences: int) -> None:
+        """Wait until the table begins with these sequences, and has no others if it has room."""
+        self.page.wait_for_function(_SHOWS, arg=list(sequences), timeout=WITHIN_MS)
 
     def says(self, text: str) -> None:
         """Wait for words of the server in the list of messages."""

@@ -71,10 +71,15 @@ export function fieldsOf(view) {
 }
 
 /**
+ * What a form says of one field: an operator, and as much as it needs. Places may be texts.
+ * @typedef {{op: string, value?: string, values?: string[], low?: string, high?: string,
+ *   polygon?: [number, number][] | string, point?: [number, number] | string}} Condition
+ */
+
+/**
  * The filter of a watch or replay. Nothing given is no condition.
  * @param {Field[]} fields
- * @param {Record<string, {op: string, value?: string, values?: string[], low?: string,
- *   high?: string, polygon?: [number, number][], point?: [number, number]}>} values
+ * @param {Record<string, Condition>} values
  * @returns {{identifier: object, problems: Record<string, string>}}
  */
 export function filterOf(fields, values) {
@@ -98,7 +103,7 @@ export function announcementOf(fields, values) {
     if (field.kind === "polygon") return [field.name, ring(given)];
     if (field.kind === "cloud") return [field.name, cloud(field, given)];
     if (given === "" && field.default === null) throw new Unfit("A notification has every field.");
-    return [field.name, checkValue(field, given)];
+    return [field.name, checkValue(field, String(given))];
   });
 }
 
@@ -140,13 +145,18 @@ function collect(fields, entryOf) {
   return { identifier: Object.fromEntries(entries), problems: Object.fromEntries(problems) };
 }
 
+/** @param {Condition} given */
 function isBlank({ op, value, values, low, high, polygon, point }) {
   if (op === "any") return true;
   const operand = { in: values, between: `${low ?? ""}${high ?? ""}`, area: polygon, point };
   return ((Object.hasOwn(operand, op) ? operand[op] : value) ?? "").length === 0;
 }
 
-/** The entry of a condition, in the wire's form. */
+/**
+ * The entry of a condition, in the wire's form.
+ * @param {Field} field
+ * @param {Condition} given
+ */
 function condition(field, { op, value, values, low, high, polygon, point }) {
   const { name } = field;
   if (!field.operators.includes(op)) throw new Unfit(`“${op}” cannot be asked of this field.`);

@@ -25,6 +25,7 @@ const SAID_MS = 6000;
 class App {
   #views = new Map();
   #said = 0;
+  #names = "";
 
   constructor() {
     this.session = new Session();
@@ -39,31 +40,19 @@ class App {
     this.pill = h("span", { class: "state", role: "status" });
     document.body.append(this.toast, this.box.dialog);
     this.#head();
-    this.session.addEventListener("change", () => this.refresh());
+    this.session.addEventListener("change", () => this.#look());
     addEventListener("hashchange", () => this.#route());
   }
 
   /** Load what the views need, show the one of the address, and keep looking. */
   async start() {
-    await this.refresh();
+    await this.#look();
     this.#route();
     document.documentElement.dataset.ready = "true";
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
       if (!document.hidden) await this.#look();
     }
-  }
-
-  /** Look at the server's schemas and state, for whoever is signed in now. */
-  async refresh() {
-    try {
-      const listed = await this.api.get("api/v1/schema");
-      this.schemas = listed.schema;
-    } catch (error) {
-      this.say(error.message);
-    }
-    await this.#look();
-    for (const view of this.#views.values()) this.#offer(view);
   }
 
   /** Ask for a credential. @returns {Promise<boolean>} whether there is one now */
@@ -88,12 +77,22 @@ class App {
     try {
       this.overview = await this.api.get("api/v1/overview");
       this.#state(this.overview.ready ? ["good", "Ready"] : ["bad", "Not ready"]);
+      await this.#follow();
     } catch (error) {
       if (error.status === 401 && this.session.who !== null) this.#expired(error);
       else this.#state(["bad", error.status === 0 ? "Server away" : error.message]);
     }
     this.account.show();
     this.#views.get("overview")?.show(this.overview);
+  }
+
+  /** The server may have been given other schemas, or event types without one. */
+  async #follow() {
+    const names = this.overview.event_types.map((item) => item.event_type).join("\n");
+    if (names === this.#names) return;
+    this.schemas = (await this.api.get("api/v1/schema")).schema;
+    this.#names = names;
+    for (const view of this.#views.values()) this.#offer(view);
   }
 
   #expired(error) {
@@ -135,7 +134,7 @@ class App {
       else link.removeAttribute("aria-current");
     }
     document.body.dataset.view = chosen;
-    if (Object.hasOwn(this.schemas, eventType ?? "")) view.choose?.(eventType);
+    if (eventType !== undefined) view.choose?.(eventType);
   }
 
   #view(name) {
@@ -151,7 +150,8 @@ class App {
   }
 
   #offer(view) {
-    view.offer?.(Object.keys(this.schemas));
+    const others = this.overview?.event_types.filter((item) => !item.configured) ?? [];
+    view.offer?.([...Object.keys(this.schemas), ...others.map((item) => item.event_type)]);
   }
 }
 

@@ -28,16 +28,20 @@ const LAST_EPOCH_MS = 253_402_300_799_999n;
 const EXAMPLE = "such as 2025-06-09T13:15:00Z";
 /** What people try, and what is missing from it. */
 const NEARLY = [
-  [/^\d{4}-\d{1,2}-\d{1,2}$/, `a time of day is missing, ${EXAMPLE}`],
-  [/^\d{4}-\d{1,2}-\d{1,2}[Tt ]\d{1,2}:\d{1,2}$/, `seconds are missing, ${EXAMPLE}`],
-  [/^-\d+$/, "seconds before 1970 are not taken"],
+  { like: /^\d{4}-\d{1,2}-\d{1,2}$/, why: `a time of day is missing, ${EXAMPLE}` },
+  { like: /^\d{4}-\d{1,2}-\d{1,2}[Tt ]\d{1,2}:\d{1,2}$/, why: `seconds are missing, ${EXAMPLE}` },
+  { like: /^-\d+$/, why: "seconds before 1970 are not taken" },
 ];
+
+/**
+ * @typedef {{ok: boolean, kind?: "seconds" | "milliseconds" | "date", instant?: Date,
+ *   error?: string}} Checked
+ */
 
 /**
  * Whether the server takes a text as a date.
  * @param {string} text
- * @returns {{ok: boolean, kind?: "seconds" | "milliseconds" | "date", instant?: Date,
- *   error?: string}}
+ * @returns {Checked}
  */
 export function check(text) {
   const trimmed = text.replace(OUTER_BLANKS, "");
@@ -49,11 +53,14 @@ export function check(text) {
     const instant = found && instantOf(found.groups);
     if (instant) return { ok: true, kind: "date", instant };
   }
-  const nearly = NEARLY.find(([pattern]) => pattern.test(trimmed));
-  return wrong(nearly?.[1] ?? `a date and a time are wanted, ${EXAMPLE}, or seconds since 1970`);
+  const nearly = NEARLY.find(({ like }) => like.test(trimmed));
+  return wrong(nearly?.why ?? `a date and a time are wanted, ${EXAMPLE}, or seconds since 1970`);
 }
 
-/** Up to 11 digits are seconds, more are milliseconds. */
+/**
+ * Up to 11 digits are seconds, more are milliseconds.
+ * @returns {Checked}
+ */
 function fromEpoch(digits) {
   if (digits.length > 19 || BigInt(digits) > LAST_INTEGER) return wrong("the number is too large");
   if (digits.length <= 11) {
@@ -126,16 +133,16 @@ export function since(moment, now = Date.now()) {
 }
 
 const SPANS = [
-  [2 * 86_400, 86_400, "days"],
-  [2 * 3600, 3600, "h"],
-  [2 * 60, 60, "min"],
-  [0, 1, "s"],
+  { unit: "days", size: 86_400 },
+  { unit: "h", size: 3600 },
+  { unit: "min", size: 60 },
+  { unit: "s", size: 1 },
 ];
 
 /** A span of time in the largest unit of which it has at least two: "7 days", "36 h", "90 s". */
 export function span(seconds) {
   if (!Number.isFinite(seconds)) return "";
-  const [, size, unit] = SPANS.find(([least]) => seconds >= least) ?? SPANS.at(-1);
+  const { size, unit } = SPANS.find((known) => seconds >= 2 * known.size) ?? SPANS.at(-1);
   return `${count(Math.floor(seconds / size))} ${unit}`;
 }
 

@@ -26,7 +26,7 @@ const LONGEST_WISH_S = 300;
  * @property {boolean} limited the server's limit of history was met
  * @property {boolean} silent it was cut off because nothing was heard
  * @property {string | null} reason of the closing frame
- * @property {Error | null} error
+ * @property {(Error & {status?: number, retryAfterS?: number}) | null} error
  */
 
 /** Whether a connection shows that the server works: failures before it no longer count. */
@@ -44,7 +44,7 @@ export function pauseAfter(connection, attempt, random) {
   const { reason, lasted, limited, fresh, error } = connection;
   if (reason === "server_shutdown") return SHUTDOWN_MS;
   if (reason !== null && (lasted >= BRIEF_MS || (limited && fresh))) return 0;
-  const wish = error?.status > 0 ? error.retryAfterS : null;
+  const wish = error?.retryAfterS;
   if (typeof wish === "number") return Math.min(wish, LONGEST_WISH_S) * SECOND;
   return random() * Math.min(LONGEST_MS, FIRST_MS * 2 ** (attempt - 1));
 }
@@ -53,8 +53,7 @@ export function pauseAfter(connection, attempt, random) {
 export function causeOf({ error, silent, opened }) {
   if (silent) return new Error(`Nothing was heard from the server for ${SILENCE_MS / SECOND} s.`);
   // What a browser says of a network is for developers: "network error", "Failed to fetch".
-  const foreign = error === null || error instanceof TypeError || error.name === "AbortError";
-  if (!foreign) return error;
+  if (error !== null && !(error instanceof TypeError)) return error;
   return new Error(opened ? "The connection was lost." : "The server did not answer.");
 }
 

@@ -7,8 +7,8 @@
 import { NUMBER } from "./values.js";
 
 const AXES = [
-  ["latitude", 90],
-  ["longitude", 180],
+  { axis: "latitude", most: 90 },
+  { axis: "longitude", most: 180 },
 ];
 
 /** @typedef {[number, number]} Point latitude, longitude */
@@ -72,7 +72,7 @@ export function isPoints(value) {
 /**
  * The place of a notification; null if it has none, or one that makes no sense.
  * @param {object} notification a CloudEvent, of which nothing is taken for granted
- * @returns {{polygon: Point[]} | {points: Point[]} | null}
+ * @returns {{polygon?: Point[], points?: Point[]} | null} one of the two
  */
 export function geometryOf(notification) {
   const { polygon, point_cloud: points } = notification?.data?.identifier ?? {};
@@ -125,7 +125,7 @@ function checkPoint(point, at) {
 /** What is wrong with a point; empty for a good one. */
 function complaint(point) {
   if (!Array.isArray(point) || point.length !== 2) return "a latitude and a longitude are wanted";
-  for (const [at, [axis, most]] of AXES.entries()) {
+  for (const [at, { axis, most }] of AXES.entries()) {
     const number = point[at];
     if (typeof number !== "number") return `the ${axis} is not a number`;
     // Written so that NaN is refused.

@@ -19,13 +19,14 @@ export class Query {
    * @param {object} app
    * @param {{kind: "watch" | "replay", cursors: {start: object, end?: object}, go: HTMLElement,
    *   draw: (kind: string) => void, area: (place: object | null) => void,
-   *   picked: (fields: object[]) => void}} options
+   *   picked: (fields: object[]) => void, changed?: (request: object) => void}} options
    */
-  constructor(app, { kind, cursors, go, draw, area, picked }) {
+  constructor(app, { kind, cursors, go, draw, area, picked, changed = () => {} }) {
     this.#app = app;
     this.#kind = kind;
     this.#cursors = cursors;
     this.picked = picked;
+    this.changed = changed;
     const id = uid("event");
     this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
     this.filters = new Filters({ changed: () => this.update(), draw, area });
@@ -62,7 +63,8 @@ export class Query {
 
   /** Turn to an event type. */
   choose(eventType) {
-    if (this.select.value === eventType) return;
+    const offered = [...this.select.options].some((option) => option.value === eventType);
+    if (!offered || this.select.value === eventType) return;
     this.select.value = eventType;
     this.#pick();
   }
@@ -90,7 +92,9 @@ export class Query {
 
   /** Spell the request anew, as far as it goes. */
   update() {
-    this.snippets.show(this.#kind, this.#read({ quiet: true }).request);
+    const { request } = this.#read({ quiet: true });
+    this.snippets.show(this.#kind, request);
+    this.changed(request);
   }
 
   #read(how) {

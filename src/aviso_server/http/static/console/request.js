@@ -12,7 +12,7 @@ const HIDDEN = /[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206
 const PAIR = /\[\n\s+(-?[\d.e+-]+),\n\s+(-?[\d.e+-]+)\n\s+\]/g;
 const LAST_SEQUENCE = 2n ** 64n - 1n;
 
-/** @typedef {null | {id: string} | {date: string}} Cursor a start or an end */
+/** @typedef {null | {id?: string, date?: string}} Cursor a start or an end; one of the two */
 
 /**
  * The request object.

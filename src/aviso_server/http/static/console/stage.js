@@ -7,7 +7,7 @@
 
 import { Details } from "./details.js";
 import { fill, h } from "./dom.js";
-import { geometryOf } from "./fields.js";
+import { geometryOf, summary } from "./fields.js";
 import { icon } from "./icons.js";
 import { WorldMap } from "./map/map.js";
 import { clock, count } from "./moments.js";
@@ -84,6 +84,11 @@ export class Stage {
       width: "minmax(4.5rem, 1fr)",
       text: (item) => String(item.data.identifier[field.name] ?? ""),
     }));
+    if (fields.length === 0) {
+      // An event type without schema: whatever its notifications have.
+      const all = { label: "identifier", width: "minmax(10rem, 2fr)" };
+      named.push({ ...all, text: (item) => summary(item.data.identifier) });
+    }
     this.table.columns = [
       { label: "#", width: "5.5rem", kind: "number", text: (item) => String(item.sequence) },
       { label: "time (UTC)", width: "8.5rem", kind: "mono", text: (item) => clock(item.time) },

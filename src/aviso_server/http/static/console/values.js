@@ -10,8 +10,9 @@ export class Unfit extends Error {}
 export const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 const INTEGER = /^[+-]?\d+$/;
 const LAST = 2n ** 63n;
-const DATE = /^(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d)|-(\d{3}))$/;
-const TIME = /^(\d{1,2})(?::(\d\d))?$|^(\d\d)(\d\d)$/;
+const DAYS = [/^(\d{4})-(\d\d)-(\d\d)$/, /^(\d{4})(\d\d)(\d\d)$/];
+const DAYS_OF_YEAR = [/^(\d{4})-(\d{3})$/];
+const TIMES = [/^(\d{1,2})$/, /^(\d{1,2}):(\d\d)$/, /^(\d\d)(\d\d)$/];
 
 const CHECKS = { text, choice, integer, number, date, time, expver };
 
@@ -80,29 +81,39 @@ function checkRange(field, value) {
 
 function date(_, given) {
   const plain = given.trim();
-  const [, year, ...parts] = DATE.exec(plain) ?? [];
-  if (year === undefined || !isDay(Number(year), parts)) {
-    throw new Unfit("A date is wanted, such as 2025-12-25, 20251225 or 2025-359.");
-  }
-  return plain;
+  if (isDay(plain) || isDayOfYear(plain)) return plain;
+  throw new Unfit("A date is wanted, such as 2025-12-25, 20251225 or 2025-359.");
 }
 
-function isDay(year, [month1, day1, month2, day2, dayOfYear]) {
-  if (year === 0) return false;
+function isDay(plain) {
+  const [year, month, day] = numbersIn(plain, DAYS);
+  const made = dayOf(year, month, day);
+  return year > 0 && made.getUTCMonth() === month - 1 && made.getUTCDate() === day;
+}
+
+function isDayOfYear(plain) {
+  const [year, day] = numbersIn(plain, DAYS_OF_YEAR);
+  return year > 0 && day > 0 && dayOf(year, 1, day).getUTCFullYear() === year;
+}
+
+/** The numbers in a text of one of these shapes; none in another. */
+function numbersIn(plain, shapes) {
+  const found = shapes.map((shape) => shape.exec(plain)).find((match) => match !== null);
+  return (found?.slice(1) ?? []).map(Number);
+}
+
+/** The day of the calendar; one too many is one of the next month or year. */
+function dayOf(year, month, day) {
   const made = new Date(0);
-  const month = dayOfYear === undefined ? Number(month1 ?? month2) - 1 : 0;
-  const day = Number(dayOfYear ?? day1 ?? day2);
-  made.setUTCFullYear(year, month, day);
-  if (dayOfYear !== undefined) return day > 0 && made.getUTCFullYear() === year;
-  return made.getUTCMonth() === month && made.getUTCDate() === day;
+  made.setUTCFullYear(year, month - 1, day);
+  return made;
 }
 
 function time(_, given) {
   const plain = given.trim();
-  const found = TIME.exec(plain);
-  const [hour, minute] = found ? [found[1] ?? found[3], found[2] ?? found[4] ?? 0] : [24, 0];
-  if (hour > 23 || minute > 59) throw new Unfit("A time is wanted, such as 14:30, 1430 or 14.");
-  return plain;
+  const [hour, minute = 0] = numbersIn(plain, TIMES);
+  if (hour <= 23 && minute <= 59) return plain;
+  throw new Unfit("A time is wanted, such as 14:30, 1430 or 14.");
 }
 
 function expver(field, given) {

@@ -32,8 +32,9 @@ export function resumed(frame, last) {
 export function gap(frame) {
   const [first, begin] = [frame.requested_sequence, frame.first_available_sequence];
   const to = begin - 1;
-  const lost =
-    first === to ? `Sequence ${count(to)} is` : `Sequences ${count(first)} to ${count(to)} are`;
+  const lost = first === to
+    ? `Sequence ${count(to)} is`
+    : `Sequences ${count(first)} to ${count(to)} are`;
   return message("gap", `${lost} no longer kept; history begins at ${count(begin)}.`, frame);
 }
 

@@ -12,6 +12,7 @@ import { phaseText } from "../phases.js";
 export class LiveView {
   #app;
   #follower = null;
+  #asked = "";
 
   constructor(app) {
     this.#app = app;
@@ -33,6 +34,7 @@ export class LiveView {
       draw: (kind) => this.stage.map.draw(kind),
       area: (place) => this.stage.map.setArea(place),
       picked: (fields) => this.#picked(fields),
+      changed: (request) => this.#differs(request),
     });
     this.stage.map.ondrawn = (place) => this.query.filters.drawn(place);
     this.stage.map.onmessage = (text) => this.#app.say(text);
@@ -69,13 +71,23 @@ export class LiveView {
     this.messages.clear();
   }
 
+  /** While a stream runs, the button stops it, or, when the form asks for another, begins anew. */
+  #differs(request) {
+    if (this.#follower === null) return;
+    const same = JSON.stringify(request) === this.#asked;
+    fill(this.go, icon(same ? "stop" : "live"), same ? "Stop" : "Watch this instead");
+  }
+
   #toggle() {
-    if (this.#follower !== null) {
+    const request = this.query.read();
+    const same = request === null || JSON.stringify(request) === this.#asked;
+    if (this.#follower !== null && same) {
       this.#stop();
       return;
     }
-    const request = this.query.read();
     if (request === null) return;
+    this.#follower?.stop();
+    this.#asked = JSON.stringify(request);
     this.stage.clear();
     this.messages.clear();
     this.#follower = new Follower({

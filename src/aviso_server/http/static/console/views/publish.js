@@ -83,7 +83,8 @@ export class PublishView {
   }
 
   choose(eventType) {
-    if (this.select.value === eventType) return;
+    const offered = [...this.select.options].some((option) => option.value === eventType);
+    if (!offered || this.select.value === eventType) return;
     this.select.value = eventType;
     this.#pick();
   }
