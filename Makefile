@@ -58,26 +58,27 @@ test: setup java browser check ## Run every check and all tests
 check: format-check lint types imports spelling unit ## What CI runs
 
 format: setup ## Format the code
-	@$(BIN)/ruff format src tests bench examples
-	@$(BIN)/ruff check --fix-only --quiet src tests bench examples
+	@$(BIN)/ruff format src tests bench examples tools
+	@$(BIN)/ruff check --fix-only --quiet src tests bench examples tools
 	@$(DENO) fmt --quiet
 
 format-check: setup
-	@$(BIN)/ruff format --check src tests bench examples
+	@$(BIN)/ruff format --check src tests bench examples tools
 	@$(DENO) fmt --check
 
 lint: setup ## Lint
-	@$(BIN)/ruff check src tests bench examples
+	@$(BIN)/ruff check src tests bench examples tools
 	@$(DENO) lint
 
 types: setup ## Check types, strictly
 	@$(BIN)/mypy
+	@$(DENO) check --quiet src/aviso_server/http/static/console/main.js
 
 imports: setup ## Check the direction of imports
 	@$(BIN)/lint-imports
 
 spelling: setup
-	@$(BIN)/codespell src tests docs bench examples *.md
+	@$(BIN)/codespell src tests docs bench examples tools *.md
 
 unit: setup ## Run the tests, in parallel and in random order
 	@$(BIN)/pytest -n auto --dist loadgroup

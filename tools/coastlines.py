@@ -17,7 +17,7 @@ written in base 32, lowest digit first, where digits from 32 on say that more fo
 ``map/world.js`` reads it.
 
 ``land.path`` is the report's: an SVG path in tenths of a degree, from 180 W and 90 N. The one in
-use was made by an older script from the same data and differs from this one in small coasts.
+use is older than this script; made anew, some small coasts would change.
 """
 
 import argparse

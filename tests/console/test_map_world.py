@@ -1,15 +1,20 @@
-"""The outlines of the land: what is in the file, and that the map reads what is in it."""
+"""The outlines of the land: how the file is made, what is in it, and that the map reads it."""
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 from support.browser import Tab
 
 from aviso_server.http.pages import PACKAGED_STATIC
 
+TOOL = Path(__file__).parents[2] / "tools" / "coastlines.py"
+MAKER = runpy.run_path(str(TOOL))
 FILE = PACKAGED_STATIC / "console" / "world.json"
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 MOST_BYTES = 120_000
@@ -67,7 +72,38 @@ def test_the_file_is_small_and_says_where_it_is_from(world: dict[str, Any]) -> N
     assert "public domain" in source
     assert "world-atlas 2.0.2" in source
     assert "tools/coastlines.py" in source
-    assert (Path(__file__).parents[2] / "tools" / "coastlines.py").exists()
+
+
+@given(st.lists(st.tuples(st.integers(-9600, 9600), st.integers(-4500, 4500)), min_size=1))
+def test_what_is_written_can_be_read(line: list[tuple[int, int]]) -> None:
+    """Every line on the grid comes back as it was."""
+    assert places(MAKER["_text"](line), 1) == [(y, x) for x, y in line]
+
+
+def test_two_neighbours_have_one_border(tmp_path: Path) -> None:
+    """A line that two countries share is a border; the others are the coast, across 180 degrees."""
+    # Two squares side by side, the eastern one beyond the antimeridian, in steps of a degree.
+    arcs = [
+        [[350, 0], [0, 10]],
+        [[350, 10], [-10, 0], [0, -10], [10, 0]],
+        [[350, 10], [10, 0], [-355, 0], [0, -10], [355, 0], [-10, 0]],
+    ]
+    west = {"type": "Polygon", "arcs": [[0, 1]]}
+    east = {"type": "MultiPolygon", "arcs": [[[~0, ~2]]]}
+    land = {"type": "MultiPolygon", "arcs": [[[1, 2]]]}
+    topology = {
+        "transform": {"scale": [1, 1], "translate": [-180, 0]},
+        "arcs": arcs,
+        "objects": {"countries": {"geometries": [west, east]}, "land": {"geometries": [land]}},
+    }
+    file = tmp_path / "countries.json"
+    file.write_text(json.dumps(topology))
+    made = json.loads(MAKER["world"](MAKER["Topology"](file)))
+    (border,) = made["borders"]
+    assert places(border, made["step"]) == [(0, 170), (10, 170)]
+    (coast,) = made["land"]
+    assert shapely.Polygon(places(coast, made["step"])).bounds == pytest.approx((0, 160, 10, 185))
+    assert made["water"] == []
 
 
 def test_every_outline_is_of_this_world(world: dict[str, Any]) -> None:

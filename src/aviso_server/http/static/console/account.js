@@ -39,7 +39,8 @@ export class Account {
   #fill() {
     const { who } = this.app.session;
     const types = this.app.overview?.event_types ?? [];
-    const named = (test) => types.filter(test).map((item) => item.event_type).join(", ") || "nothing";
+    const named = (test) =>
+      types.filter(test).map((item) => item.event_type).join(", ") || "nothing";
     const leave = h("button", { type: "button", on: { click: () => this.#leave() } }, "Sign out");
     const rows = [
       ["user", who.username],
@@ -52,7 +53,11 @@ export class Account {
     ];
     fill(
       this.box,
-      h("dl", { class: "facts" }, rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+      h(
+        "dl",
+        { class: "facts" },
+        rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]),
+      ),
       h("div", { class: "buttons end" }, leave),
     );
   }

@@ -37,7 +37,9 @@ export class Announcement {
    * `unread` says of which fields no JSON can be made, `hints` what else the server will not like.
    */
   read() {
+    /** @type {Record<string, any>} */
     const given = {};
+    /** @type {Record<string, string>} */
     const unread = {};
     let payload;
     const read = (name, take) => {
@@ -226,7 +228,7 @@ function coordinates(field, placeholder, tools) {
     "aria-label": "Coordinates, latitude first",
   });
   const buttons = tools.map(([label, image, click]) =>
-    h("button", { type: "button", on: { click } }, icon(image), label),
+    h("button", { type: "button", on: { click } }, icon(image), label)
   );
   box.hold(h("div", { class: "buttons" }, buttons), text);
   return { box, text };

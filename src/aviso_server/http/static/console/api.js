@@ -5,6 +5,11 @@
 
 /** What the server answered when it refused, or that it did not answer at all (status 0). */
 export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {{status?: number, code?: string, details?: string, requestId?: string,
+   *   retryAfterS?: number | null, challenges?: string[]}} [told]
+   */
   constructor(message, { status = 0, code, details, requestId, retryAfterS, challenges } = {}) {
     super(message);
     this.name = "ApiError";
@@ -29,14 +34,18 @@ export class Api {
     this.#session = session;
   }
 
-  /** Where commands outside of the page find the server; the page's own address up to its folder. */
+  /** Where commands outside of the page find the server: the folder of the page's address. */
   get base() {
     return new URL(".", document.baseURI).href.replace(/\/$/, "");
   }
 
-  /** @returns {Promise<any>} the JSON answer */
-  async get(path, { header, signal } = {}) {
-    const response = await this.#ask(path, { method: "GET", signal }, header);
+  /**
+   * @param {string} path
+   * @param {{header?: string}} [options] a credential to try instead of the session's
+   * @returns {Promise<any>} the JSON answer
+   */
+  async get(path, { header } = {}) {
+    const response = await this.#ask(path, { method: "GET" }, header);
     return response.json();
   }
 
@@ -49,7 +58,10 @@ export class Api {
   /** @returns {Promise<Response>} an answer that is read as it comes */
   stream(path, body, signal, headers = {}) {
     const asked = { method: "POST", signal, body: JSON.stringify(body) };
-    return this.#ask(path, { ...asked, headers: { "Content-Type": "application/json", ...headers } });
+    return this.#ask(path, {
+      ...asked,
+      headers: { "Content-Type": "application/json", ...headers },
+    });
   }
 
   async #ask(path, options, header = this.#session.header) {

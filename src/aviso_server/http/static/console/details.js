@@ -22,7 +22,12 @@ export class Details {
     this.find = h("button", { type: "button" }, "Show on the map");
     const shut = h(
       "button",
-      { type: "button", class: "bare", "aria-label": "Close details", on: { click: () => this.close() } },
+      {
+        type: "button",
+        class: "bare",
+        "aria-label": "Close details",
+        on: { click: () => this.close() },
+      },
       icon("close"),
     );
     this.element = h(

@@ -9,10 +9,11 @@ const SVG = "http://www.w3.org/2000/svg";
  *
  * `class`, `dataset`, `on` and attributes with a dash or of SVG are set as such, `false` and `null`
  * leave out; everything else is a property of the element.
- * @param {string} tag
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
  * @param {Record<string, any>} [props]
- * @param {...(Node | string | number | null | undefined | false | any[])} children
- * @returns {HTMLElement}
+ * @param {...any} children nodes and texts, nested as it comes; null and false are left out
+ * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
@@ -46,9 +47,11 @@ function flat(children) {
 
 /**
  * An SVG element; attributes only.
- * @param {string} tag
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
  * @param {Record<string, string | number>} attributes
  * @param {...Node} children
+ * @returns {SVGElementTagNameMap[Tag]}
  */
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);

@@ -30,6 +30,7 @@ export function frame(field, { group = false } = {}) {
   return {
     id,
     element,
+    head,
     /** Put controls between the label and the place for problems. */
     hold(...controls) {
       element.append(...controls, problem);

@@ -38,7 +38,9 @@ export class Filters {
    * back where it is wrong no longer.
    */
   read({ quiet = false } = {}) {
+    /** @type {Record<string, any>} */
     const values = {};
+    /** @type {Record<string, string>} */
     const unread = {};
     for (const [name, control] of this.#controls) {
       try {
@@ -105,7 +107,7 @@ function plain(field, changed, type = "text") {
 function choices(field, changed) {
   const box = frame(field, { group: true });
   const inputs = field.values.map((value) =>
-    h("input", { type: "checkbox", value, on: { change: changed } }),
+    h("input", { type: "checkbox", value, on: { change: changed } })
   );
   const chips = inputs.map((input) => h("label", { class: "chip" }, input, input.value));
   box.hold(h("div", { class: "chips" }, chips));
@@ -145,7 +147,9 @@ function numbers(field, changed) {
   const slider = field.range && rangeSlider({
     low,
     high,
-    step: field.kind === "integer" ? Math.max(1, Math.floor((high - low) / 500)) : (high - low) / 500,
+    step: field.kind === "integer"
+      ? Math.max(1, Math.floor((high - low) / 500))
+      : (high - low) / 500,
     label: field.name,
     changed(lower, upper) {
       from.value = lower > low ? String(round(lower)) : "";
@@ -153,8 +157,12 @@ function numbers(field, changed) {
       changed();
     },
   });
-  const mode = h("button", { type: "button", class: "link", on: { click: () => swap() } }, "one of");
-  box.element.firstChild.append(mode);
+  const mode = h(
+    "button",
+    { type: "button", class: "link", on: { click: () => swap() } },
+    "one of",
+  );
+  box.head.append(mode);
   box.hold(...[slider && slider.element, pair, list].filter(Boolean));
 
   function typed() {
@@ -220,7 +228,11 @@ function place(field, changed, hooks, points) {
 
   function set(drawn) {
     kind = drawn?.point ? "point" : "area";
-    text.value = drawn === null ? "" : drawn.point ? drawn.point.join(",") : ringText(drawn.polygon);
+    text.value = drawn === null
+      ? ""
+      : drawn.point
+      ? drawn.point.join(",")
+      : ringText(drawn.polygon);
     hooks.area(drawn);
     changed();
   }
@@ -246,7 +258,9 @@ function place(field, changed, hooks, points) {
   /** What the text says; null if nothing. */
   function said() {
     if (text.value.trim() === "") return null;
-    return kind === "point" ? { point: parsePoint(text.value) } : { polygon: parseRing(text.value) };
+    return kind === "point"
+      ? { point: parsePoint(text.value) }
+      : { polygon: parseRing(text.value) };
   }
 
   return {

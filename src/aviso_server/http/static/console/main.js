@@ -110,7 +110,7 @@ class App {
     this.theme = h("button", { type: "button", class: "bare", on: { click: turn } });
     this.account = new Account(this);
     document.querySelector("#corner").append(this.pill, this.account.element, this.theme);
-    for (const link of document.querySelectorAll("nav a[data-view]")) {
+    for (const link of links()) {
       link.prepend(icon(link.dataset.view));
     }
     this.#themed();
@@ -129,7 +129,7 @@ class App {
     const chosen = Object.hasOwn(VIEWS, name) ? name : "overview";
     const view = this.#view(chosen);
     for (const other of this.#views.values()) other.element.hidden = other !== view;
-    for (const link of document.querySelectorAll("nav a[data-view]")) {
+    for (const link of links()) {
       if (link.dataset.view === chosen) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
@@ -153,6 +153,11 @@ class App {
     const others = this.overview?.event_types.filter((item) => !item.configured) ?? [];
     view.offer?.([...Object.keys(this.schemas), ...others.map((item) => item.event_type)]);
   }
+}
+
+/** The links to the views. @returns {NodeListOf<HTMLAnchorElement>} */
+function links() {
+  return document.querySelectorAll("nav a[data-view]");
 }
 
 /** The parts of the address after its hash; anybody may have written it. */

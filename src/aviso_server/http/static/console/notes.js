@@ -1,6 +1,6 @@
 // The notifications a view holds: the newest up to a limit, in the order they came.
 //
-// Appending is cheap and so is looking at one; what is over the limit is let go of in larger pieces.
+// Appending is cheap and so is looking at one; what is over the limit goes in larger pieces.
 
 /** @typedef {{sequence: number, id: string, time: string, data: object}} Notification */
 

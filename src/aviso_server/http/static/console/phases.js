@@ -1,5 +1,8 @@
 // How a stream is doing, in words and as a colour.
 
+/** @typedef {"idle" | "busy" | "good" | "bad"} Kind */
+
+/** @type {Record<string, [Kind, string]>} */
 const WORDS = {
   connecting: ["busy", "Connecting …"],
   history: ["busy", "Reading history …"],
@@ -9,9 +12,12 @@ const WORDS = {
   failed: ["bad", "Refused"],
 };
 
-/** @param {{phase: string, retryAt?: number}} state @returns {[string, string]} kind and words */
+/** @param {{phase: string, retryAt?: number}} state @returns {[Kind, string]} kind and words */
 export function phaseText(state) {
   if (state.phase !== "waiting") return WORDS[state.phase];
   const left = Math.max(0, Math.ceil(((state.retryAt ?? 0) - Date.now()) / 1000));
-  return ["bad", left > 1 ? `Connection lost, next try in ${left} s` : "Connection lost, trying again"];
+  return [
+    "bad",
+    left > 1 ? `Connection lost, next try in ${left} s` : "Connection lost, trying again",
+  ];
 }

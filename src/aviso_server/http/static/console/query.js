@@ -18,7 +18,7 @@ export class Query {
   /**
    * @param {object} app
    * @param {{kind: "watch" | "replay", cursors: {start: object, end?: object}, go: HTMLElement,
-   *   draw: (kind: string) => void, area: (place: object | null) => void,
+   *   draw: (kind: "polygon" | "point") => void, area: (place: object | null) => void,
    *   picked: (fields: object[]) => void, changed?: (request: object) => void}} options
    */
   constructor(app, { kind, cursors, go, draw, area, picked, changed = () => {} }) {
@@ -35,7 +35,12 @@ export class Query {
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to ask for" },
-      h("div", { class: "field" }, h("label", { class: "label", htmlFor: id }, "event type"), this.select),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { class: "label", htmlFor: id }, "event type"),
+        this.select,
+      ),
       this.filters.element,
       Object.values(cursors).map((cursor) => cursor.element),
       h("div", { class: "go" }, go),

@@ -16,9 +16,10 @@ export class Session extends EventTarget {
     return this.#who;
   }
 
-  /** How commands sign in: "bearer", "basic" or null. The secret is never shown. */
+  /** How commands sign in; the secret is never shown. @returns {"bearer" | "basic" | null} */
   get scheme() {
-    return this.#header === null ? null : this.#header.split(" ", 1)[0].toLowerCase();
+    if (this.#header === null) return null;
+    return this.#header.startsWith("Basic ") ? "basic" : "bearer";
   }
 
   /** Remember a credential that the server accepted. */

@@ -28,7 +28,11 @@ export class SignIn {
       segment(id, "basic", "User and password", false, () => this.#turn()),
     );
     this.submit = h("button", { type: "submit", class: "primary" }, "Sign in");
-    const cancel = h("button", { type: "button", on: { click: () => this.dialog.close() } }, "Cancel");
+    const cancel = h(
+      "button",
+      { type: "button", on: { click: () => this.dialog.close() } },
+      "Cancel",
+    );
     this.form = h(
       "form",
       { method: "dialog", noValidate: true },
@@ -39,7 +43,11 @@ export class SignIn {
       this.user.element,
       this.password.element,
       this.problem,
-      h("p", { class: "small soft" }, "Kept in this page's memory only, until it is closed or reloaded."),
+      h(
+        "p",
+        { class: "small soft" },
+        "Kept in this page's memory only, until it is closed or reloaded.",
+      ),
       h("div", { class: "buttons end" }, cancel, this.submit),
     );
     this.dialog = h("dialog", { class: "sign-in", "aria-labelledby": `${id}-title` }, this.form);
@@ -100,7 +108,9 @@ export class SignIn {
   }
 
   #way() {
-    return this.way.querySelector("input:checked").value;
+    /** @type {HTMLInputElement} */
+    const chosen = this.way.querySelector("input:checked");
+    return chosen.value;
   }
 
   #turn() {

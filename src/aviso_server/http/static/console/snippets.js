@@ -7,7 +7,8 @@ export class Snippets {
   #texts = {};
   #shown = "json";
 
-  /** @param {() => {base: string, scheme: string | null}} where how commands reach the server */
+  /** How commands reach the server and sign in.
+   *  @param {() => {base: string, scheme: "bearer" | "basic" | null}} where */
   constructor(where) {
     this.where = where;
     this.code = h("code");
@@ -28,7 +29,7 @@ export class Snippets {
           on: { click: () => this.#show(name), keydown: (event) => this.#step(event) },
         },
         label,
-      ),
+      )
     );
     const button = h("button", { type: "button", class: "copy" }, "Copy");
     button.addEventListener("click", () => copy(this.#texts[this.#shown], button));

@@ -49,7 +49,13 @@ export class Stage {
         "div",
         { class: "strip" },
         this.state,
-        h("dl", { class: "counters" }, this.received.element, this.speed.element, this.last.element),
+        h(
+          "dl",
+          { class: "counters" },
+          this.received.element,
+          this.speed.element,
+          this.last.element,
+        ),
         h(
           "div",
           { class: "buttons" },
@@ -136,7 +142,7 @@ export class Stage {
     if (matchMedia("(width < 60rem)").matches) this.element.scrollIntoView();
   }
 
-  /** How the stream is doing. @param {"idle" | "busy" | "good" | "bad"} kind @param {string} text */
+  /** How the stream is doing. @param {import("./phases.js").Kind} kind @param {string} text */
   tell(kind, text) {
     this.state.dataset.kind = kind;
     fill(this.state, text);

@@ -49,7 +49,7 @@ export class Table {
     this.#columns = columns;
     this.element.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
     const heads = columns.map((column) =>
-      h("span", { class: `cell ${column.kind ?? ""}`, role: "columnheader" }, column.label),
+      h("span", { class: `cell ${column.kind ?? ""}`, role: "columnheader" }, column.label)
     );
     fill(this.head, heads);
     this.#rows = [];
@@ -115,7 +115,7 @@ export class Table {
 
   #grow() {
     const cells = this.#columns.map((column) =>
-      h("span", { class: `cell ${column.kind ?? ""}`, role: "gridcell" }),
+      h("span", { class: `cell ${column.kind ?? ""}`, role: "gridcell" })
     );
     const element = h("div", { class: "table-row", role: "row" }, cells);
     this.#rows.push({ element, cells, item: null });

@@ -16,7 +16,7 @@ export class Area {
     this.given = given;
     this.kind = given.polygon ? "polygon" : "point";
     const places = given.polygon ? given.polygon.slice(0, -1) : [given.point];
-    this.corners = places.map((place) => [...place]);
+    this.corners = places.map(([lat, lon]) => [lat, lon]);
   }
 
   get box() {

@@ -6,11 +6,10 @@ import { decimalsAt, finished, finishedPoint } from "./rings.js";
 /** More corners than this nobody draws by hand, and filters get slow. */
 const MOST = 500;
 const FEW = "An area needs at least three corners.";
-const CUT =
-  "The area crossed 180° and was cut there: the server does not match across it. " +
-  "Draw the other side as an area of its own.";
+const CUT = "The area crossed 180° and was cut there: the server does not match across it. "
+  + "Draw the other side as an area of its own.";
 
-/** @typedef {{polygon: [number, number][]} | {point: [number, number]}} Drawn */
+/** @typedef {{polygon?: [number, number][], point?: [number, number]}} Drawn one of the two */
 
 export class Drawing {
   /** @type {[number, number][]} latitude and longitude, which may run on beyond 180 degrees */
@@ -41,7 +40,8 @@ export class Drawing {
   }
 }
 
-/** The corners of the box between two opposite ones, counterclockwise from the south-west. */
+/** The corners of the box between two opposite ones, counterclockwise from the south-west.
+ *  @returns {[number, number][]} */
 export function boxBetween(a, b) {
   const [south, north] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])];
   const [west, east] = [Math.min(a[1], b[1]), Math.max(a[1], b[1])];

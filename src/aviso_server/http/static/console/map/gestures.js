@@ -26,6 +26,7 @@ export class Gestures {
   #moves;
   /** @type {Map<number, [number, number]>} where each finger is */
   #pointers = new Map();
+  /** @type {[number, number]} */
   #start = [0, 0];
   #moved = false;
   /** @type {Drag | null} */
@@ -82,6 +83,7 @@ export class Gestures {
 
   #pinch(id, from, now) {
     const [other] = [...this.#pointers].filter(([key]) => key !== id).map(([, place]) => place);
+    /** @type {[number, number]} */
     const middle = [(now[0] + other[0]) / 2, (now[1] + other[1]) / 2];
     this.#moves.pan((now[0] - from[0]) / 2, (now[1] - from[1]) / 2);
     this.#moves.zoom(apart(now, other) / Math.max(apart(from, other), 1), ...middle);
@@ -120,6 +122,7 @@ export class Gestures {
   }
 }
 
+/** @returns {[number, number]} */
 function placeOf(event) {
   return [event.offsetX, event.offsetY];
 }

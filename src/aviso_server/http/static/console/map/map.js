@@ -57,7 +57,8 @@ export class WorldMap {
   #hovered = null;
   #picked = { id: null, x: 0, y: 0 };
   /** What the reader uses: "pointer", "touch" or "keys". */
-  #by = "pointer";
+  /** @type {"keys" | "touch" | "pointer"} */
+  #by = matchMedia("(pointer: coarse)").matches ? "touch" : "pointer";
   #frame = 0;
   #ended = new AbortController();
   #observer = new ResizeObserver(() => this.#resize());

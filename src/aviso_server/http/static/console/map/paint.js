@@ -132,7 +132,7 @@ function finish(context, { colours }, scale) {
 }
 
 function disc(context, scene, place, radius, colour) {
-  const [x, y] = project(scene.view, ...place);
+  const [x, y] = project(scene.view, place[0], place[1]);
   inPixels(context, scene);
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);

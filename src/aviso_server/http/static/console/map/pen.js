@@ -8,7 +8,7 @@
 // - What comes out is what the server can match; see rings.js.
 
 import { Area } from "./area.js";
-import { Drawing, boxBetween, pointOf, polygonOf } from "./drawing.js";
+import { boxBetween, Drawing, pointOf, polygonOf } from "./drawing.js";
 import { project, unproject } from "./projection.js";
 
 /** Pixels around a corner in which it is hit: a finger covers more. */
@@ -142,10 +142,9 @@ export class Pen {
     };
     const end = (px, py) => {
       move(px, py);
-      const taken =
-        area.kind === "polygon"
-          ? this.#takePolygon(area.corners)
-          : this.#take(pointOf(area.corners[0], this.#scale));
+      const taken = area.kind === "polygon"
+        ? this.#takePolygon(area.corners)
+        : this.#take(pointOf(area.corners[0], this.#scale));
       // Whoever was told may have set another area by now.
       if (this.area === area) this.setArea(taken ?? before);
     };

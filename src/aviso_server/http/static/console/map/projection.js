@@ -82,10 +82,10 @@ export function turns(view, west, east) {
 export function inSight(view, [west, south, east, north], turn) {
   const [wide, tall] = [view.width / 2 / view.scale, view.height / 2 / view.scale];
   return (
-    west + turn <= view.lon + wide &&
-    east + turn >= view.lon - wide &&
-    south <= view.lat + tall &&
-    north >= view.lat - tall
+    west + turn <= view.lon + wide
+    && east + turn >= view.lon - wide
+    && south <= view.lat + tall
+    && north >= view.lat - tall
   );
 }
 

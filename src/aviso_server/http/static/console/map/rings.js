@@ -15,7 +15,8 @@ const SLIVER = 20;
 /** Above this many corners nobody looks for crossings, which takes every pair of edges. */
 const LOOKED_AT = 200;
 
-/** The ring with longitudes that run on: no edge is longer than 180 degrees. @param {Ring} ring */
+/** The ring with longitudes that run on: no edge is longer than 180 degrees.
+ *  @param {Ring} ring @returns {Ring} */
 export function unwrapped(ring) {
   let last = ring[0]?.[1] ?? 0;
   return ring.map(([lat, lon]) => {
@@ -116,13 +117,17 @@ export function mayCross(ring) {
 export function finished(corners, decimals) {
   const level = corners.map(([lat, lon]) => [Math.min(Math.max(lat, -90), 90), lon]);
   const { points, cut } = largestPart(level);
+  /** @type {Ring} */
   const ring = [];
   for (const [lat, lon] of points) {
+    /** @type {[number, number]} */
     const corner = [rounded(lat, decimals), rounded(lon, decimals)];
     if (ring.length === 0 || !same(corner, ring.at(-1))) ring.push(corner);
   }
   while (ring.length > 1 && same(ring[0], ring.at(-1))) ring.pop();
-  return { ring: ring.length < 3 ? null : [...ring, [...ring[0]]], cut };
+  if (ring.length < 3) return { ring: null, cut };
+  ring.push([...ring[0]]);
+  return { ring, cut };
 }
 
 /** A drawn point as the server takes it. @returns {[number, number]} */

@@ -156,7 +156,8 @@ export class Shapes {
   }
 }
 
-/** @returns {Shape | null} */
+/** @param {{id: string, polygon?: [number, number][], points?: [number, number][]}} given
+ *  @returns {Shape | null} */
 function shapeOf({ id, polygon, points = [] }, born) {
   const places = points.filter(isPlace);
   const whole = polygon?.length > 1 && polygon.every(isPlace);

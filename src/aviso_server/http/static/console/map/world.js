@@ -66,6 +66,7 @@ export class World {
 
 /** The points [latitude, longitude] of a line in the file. @returns {[number, number][]} */
 export function decoded(text, step) {
+  /** @type {[number, number][]} */
   const points = [];
   const at = [0, 0];
   let [axis, value, shift] = [0, 0, 0];

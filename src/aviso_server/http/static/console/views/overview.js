@@ -69,8 +69,12 @@ export class OverviewView {
   #server(seen) {
     const tiles = [
       ["server", seen.ready ? "ready" : "not ready", `version ${seen.version}`, seen.ready],
-      ["backend", seen.backend.kind, seen.backend.connected ? "connected" : "away",
-        seen.backend.connected],
+      [
+        "backend",
+        seen.backend.kind,
+        seen.backend.connected ? "connected" : "away",
+        seen.backend.connected,
+      ],
       archiveTile(seen),
       ["notifications", count(sum(seen, (item) => item.stored)), "kept in all tiers", true],
       ["rate", rate(sum(seen, (item) => item.rates?.per_second_1m)), "over the last minute", true],
@@ -78,7 +82,13 @@ export class OverviewView {
     fill(
       this.tiles,
       tiles.map(([name, value, words, good]) =>
-        h("div", { class: good ? "" : "poor" }, h("dt", {}, name), h("dd", {}, value), h("dd", { class: "words" }, words)),
+        h(
+          "div",
+          { class: good ? "" : "poor" },
+          h("dt", {}, name),
+          h("dd", {}, value),
+          h("dd", { class: "words" }, words),
+        )
       ),
     );
     this.#tools(seen);
@@ -98,12 +108,15 @@ export class OverviewView {
         "numbers for Prometheus",
       ]);
     }
+    /** @type {HTMLAnchorElement | null} */
     const docs = document.querySelector("footer a[href^='http']");
     if (docs) links.push([docs.href, "Documentation", "running and using the service"]);
     if (this.links.children.length === links.length) return;
     fill(
       this.links,
-      links.map(([href, title, words]) => h("a", { href }, h("strong", {}, title), h("span", {}, words))),
+      links.map(([href, title, words]) =>
+        h("a", { href }, h("strong", {}, title), h("span", {}, words))
+      ),
     );
   }
 
@@ -177,7 +190,9 @@ class Card {
     if (known) return "";
     if (item.readable) return "Not counted for you.";
     const { session } = this.app;
-    return session.who === null ? "Sign in to read this event type." : "Your role does not read it.";
+    return session.who === null
+      ? "Sign in to read this event type."
+      : "Your role does not read it.";
   }
 }
 
@@ -207,10 +222,21 @@ function kept(retention) {
 function archiveTile(seen) {
   const { archive } = seen;
   if (!seen.lake) return ["archive", "none", "no lake is configured", true];
-  if (archive === null || archive === undefined) return ["archive", "elsewhere", "another process fills the lake", true];
-  const behind = archive.lag === null ? "" : archive.lag === 0 ? "up to date" : `${count(archive.lag)} behind`;
+  if (archive === null || archive === undefined) {
+    return ["archive", "elsewhere", "another process fills the lake", true];
+  }
+  const behind = archive.lag === null
+    ? ""
+    : archive.lag === 0
+    ? "up to date"
+    : `${count(archive.lag)} behind`;
   const words = archive.error ?? behind;
-  return ["archive", archive.state, words || "starting", archive.state === "running" || archive.state === "starting"];
+  return [
+    "archive",
+    archive.state,
+    words || "starting",
+    archive.state === "running" || archive.state === "starting",
+  ];
 }
 
 function sum(seen, value) {
@@ -235,7 +261,11 @@ function tiers(item) {
       { class: "tier", title: `${name}: ${words}${lag}` },
       h("span", { class: "name" }, name),
       h("span", { class: "track" }, holds(tier) && fillBar),
-      h("span", { class: "words" }, lag ? lag.slice(2) : holds(tier) ? count(tier.last - tier.first + 1) : "–"),
+      h(
+        "span",
+        { class: "words" },
+        lag ? lag.slice(2) : holds(tier) ? count(tier.last - tier.first + 1) : "–",
+      ),
     );
   });
 }
@@ -248,11 +278,19 @@ function holds(tier) {
 function curve(past) {
   const steps = past.slice(1).map(([, last], place) => Math.max(0, last - past[place][1]));
   const highest = Math.max(1, ...steps);
-  const x = (place) => (place / (REMEMBERED - 2)) * 200 + 200 * (1 - (steps.length - 1) / (REMEMBERED - 2));
-  const points = steps.map((step, place) => `${x(place).toFixed(1)},${(27 - (step / highest) * 24).toFixed(1)}`);
-  const box = svg("svg", { viewBox: "0 0 200 28", preserveAspectRatio: "none", "aria-hidden": "true" });
-  if (points.length < 2) box.append(svg("polyline", { points: "0,27 200,27", class: "over still" }));
-  else {
+  const x = (place) =>
+    (place / (REMEMBERED - 2)) * 200 + 200 * (1 - (steps.length - 1) / (REMEMBERED - 2));
+  const points = steps.map((step, place) =>
+    `${x(place).toFixed(1)},${(27 - (step / highest) * 24).toFixed(1)}`
+  );
+  const box = svg("svg", {
+    viewBox: "0 0 200 28",
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+  });
+  if (points.length < 2) {
+    box.append(svg("polyline", { points: "0,27 200,27", class: "over still" }));
+  } else {
     const begin = `${x(0).toFixed(1)},28`;
     box.append(
       svg("polygon", { points: `${begin} ${points.join(" ")} 200,28`, class: "under" }),
@@ -261,4 +299,3 @@ function curve(past) {
   }
   return box;
 }
-

@@ -35,7 +35,12 @@ export class PublishView {
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to publish" },
-      h("div", { class: "field" }, h("label", { class: "label", htmlFor: id }, "event type"), this.select),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { class: "label", htmlFor: id }, "event type"),
+        this.select,
+      ),
       this.announcement.element,
       h("div", { class: "go" }, this.go),
       this.trouble,
