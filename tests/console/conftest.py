@@ -10,6 +10,7 @@ from support.config import document
 from support.process import ServerProcess, server_process
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at groups in this very hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep what shares the browser in one worker of pytest-xdist."""
     here = Path(__file__).parent
