@@ -87,7 +87,7 @@ bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/resu
 	@$(BIN)/python bench/run.py
 
 pictures: setup browser ## Take the pictures of the console in docs/pictures again
-	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console
+	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console/test_pictures.py
 
 lock: setup ## Pin the newest dependencies that pyproject.toml allows
 	@$(BIN)/uv pip compile --quiet --upgrade --extra dev --generate-hashes --strip-extras \

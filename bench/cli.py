@@ -24,8 +24,8 @@ judged: figures depend on the machine and on who else is using it. Compare figur
 the other, and compare "per CPU s" when the machine is busy.
 
 \b
-  make bench                                       everything, some two minutes
-  .venv/bin/python bench/run.py --quick            everything, smaller, some 20 seconds
+  make bench                                       everything, some four minutes
+  .venv/bin/python bench/run.py --quick            everything, smaller, some two minutes
   .venv/bin/python bench/run.py replay --stored 200000
   .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
   .venv/bin/python bench/run.py notify replay fanout --backend jetstream
@@ -33,7 +33,8 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
   .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
 
-The jobs of the pipeline take long, and are measured only when they are asked for.
+The console is measured in a headless Chromium, and left out where there is none. The jobs of the
+pipeline take long, and are measured only when they are asked for.
 """
 
 
@@ -47,6 +48,7 @@ class Part(StrEnum):
     FILTERS = "filters"
     DEEP = "deep"
     ARCHIVE = "archive"
+    CONSOLE = "console"
     JOBS = "jobs"
 
 
@@ -135,6 +137,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
         Part.MEMORY: plan.memory,
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
         Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
+        Part.CONSOLE: lambda: _console(plan),
         Part.JOBS: lambda: _jobs(sizes, plan.progress, only),
         Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
@@ -147,6 +150,13 @@ def _archive(sizes: Sizes, progress: Callable[[str], None]) -> Iterator[Value]:
     from bench.archived import archive_rate  # noqa: PLC0415
 
     return archive_rate(sizes.logged, sizes.archived, sizes.runs, progress)
+
+
+def _console(plan: Bench) -> Iterator[Value | Skipped]:
+    # Loaded when asked for: it needs Playwright and the helpers of the tests.
+    from bench.console import smoothness  # noqa: PLC0415
+
+    return smoothness(plan.sizes.burst_s, plan.sizes.stored, plan.conditions, plan.progress)
 
 
 def _jobs(

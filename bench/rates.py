@@ -35,6 +35,8 @@ class Sizes:
     """Notifications that the archive job carries."""
     archived: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     """Notifications in the lake: ten and a hundred times the first."""
+    burst_s: int = 10
+    """Seconds for which the console is flooded."""
     history: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     """Notifications of the histories that jobs work on."""
     budget_s: int = 600
@@ -54,6 +56,7 @@ QUICK = Sizes(
     filters=(1, 100, 1000),
     logged=5000,
     archived=(1000, 10_000, 100_000),
+    burst_s=3,
     history=(2000, 20_000),
 )
 

@@ -72,7 +72,7 @@ class Running:
     kept: str
     """Where history is kept, in words."""
     metrics_port: int | None = None
-    """Where the metrics are, if this process shows them."""
+    """Where the metrics are, in this process or in its supervisor."""
     secure: bool = False
     """Whether it speaks TLS."""
     live: Live | None = None
@@ -164,13 +164,12 @@ async def serving(
             stack.push_async_callback(job.ended)  # before the backend, from which it reads
         app, traffic = _counted(services, export)
         sample = partial(_sample, sources, backend, export)
-        metrics_port = None
         if cells is not None:
             stack.callback(asyncio.create_task(_sampling(sample)).cancel)
         elif metrics.cells is not None:
             page = partial(_page, metrics.cells, sample)
-            metrics_port = await lasting.enter_async_context(metrics_listener(settings, page))
-            services.metrics_port = metrics_port  # the system may have picked it
+            listening = metrics_listener(settings, page)
+            services.metrics_port = await lasting.enter_async_context(listening)
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)
@@ -188,7 +187,7 @@ async def serving(
             listener.getsockname()[1],
             sources.stop,
             kept(settings),
-            metrics_port,
+            services.metrics_port,
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
             archive=None if job is None else await _told(job, settings, backend, lake),

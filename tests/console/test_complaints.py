@@ -13,7 +13,8 @@ from aviso_server.core.json import Json
 
 NOTIFY, WATCH, REPLAY = "notification", "watch", "replay"
 STRANGE = "it's 'so' cannot be"
-"""A name that reads like a message."""
+LONGER = "step' must"
+"""Names that read like a message, one of them like that of another field."""
 DECLARED: dict[str, Json] = {
     "class": {"type": "StringHandler", "required": True, "max_length": 3},
     "date": {"type": "DateHandler", "required": False},
@@ -23,6 +24,7 @@ DECLARED: dict[str, Json] = {
     "step": {"type": "IntHandler", "required": False, "range": [0, 240]},
     "time": {"type": "TimeHandler", "required": False},
     STRANGE: {"type": "IntHandler", "required": False},
+    LONGER: {"type": "IntHandler", "required": False},
     "polygon": {"type": "PolygonHandler", "required": False},
 }
 CLOUD: dict[str, Json] = {
@@ -48,6 +50,7 @@ GOOD: dict[str, Any] = {
     "step": "24",
     "time": "1200",
     STRANGE: "1",
+    LONGER: "1",
     "polygon": RING,
 }
 ASK = """async (asked) => {
@@ -113,6 +116,7 @@ VALUES: dict[str, list[Any]] = {
     "step": ["", "x", "1.5", "241", "9" * 30, {"in": []}, {"between": [1]}, {"between": [2, 1]}],
     "time": ["", "24", "1260", "12:5", "12a4", None, {"eq": "1200"}],
     STRANGE: ["", "x", None, {"gt": "Field 'step' must be"}, "Field 'step' must be"],
+    LONGER: ["", "x", None, {}],
     "polygon": ["", "1,2", "(1,2", "1,2,3", 5, RING[:3], [[91, 0]] * 4, None, {}, "[1"],
 }
 

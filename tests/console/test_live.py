@@ -126,8 +126,6 @@ def test_a_drawn_area_lets_only_matching_ones_through(console: Console) -> None:
     console.counted(2)
     console.shows(3, 1)
     console.shapes("2 areas on the map")
-    console.press("Show everything")
-    console.tab.shoot("console-area")
 
 
 def test_a_shape_on_the_map_opens_its_notification(console: Console) -> None:

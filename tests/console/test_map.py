@@ -613,3 +613,25 @@ def test_a_screen_reader_is_told(at: Map) -> None:
     assert at.page.locator("[aria-live=polite]").text_content() == ""
     at.call('draw("point")')
     assert "sets the point" in (at.page.locator("[aria-live=polite]").text_content() or "")
+
+
+def test_many_points_are_drawn_at_once(at: Map) -> None:
+    """A hundred thousand points take a few drawing calls a frame, and look as a few points do."""
+    at.call('add([{ id: "few", points: [[-20, -120], [-40, -100], [-90, 0], [-60, 180]] }])')
+    places = [(120, 220), (123, 220), (160, 260), (360, 359), (0, 300), (719, 300), (140, 240)]
+    few = [at.pixel(*place) for place in places]
+    at.call("clear()")
+    at.page.evaluate("""() => {
+      window.calls = 0;
+      const draw = CanvasRenderingContext2D.prototype.drawImage;
+      CanvasRenderingContext2D.prototype.drawImage = function (...given) {
+        window.calls += 1;
+        draw.apply(this, given);
+      };
+    }""")
+    at.call("""add([{ id: "many", points: Array.from({ length: 100_000 }, (_, i) => [
+      [-20, -120], [-40, -100], [-90, 0], [-60, 180], [(i * 7) % 60, (i * 13) % 170],
+    ][i % 5]) }])""")
+    at.call("highlight(null)")
+    assert 0 < at.page.evaluate("window.calls") < 50
+    assert [at.pixel(*place) for place in places] == few

@@ -1,9 +1,14 @@
 """The publish view in a real browser: a form from the schema, the server's errors at the field."""
 
-from playwright.sync_api import expect
-from support.browser import Tab
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+from support.browser import Tab, tab
+from support.config import document
 from support.console import WITHIN_MS, Console, notify
-from support.process import ServerProcess
+from support.process import ServerProcess, server_process
+
+from aviso_server.core.json import Json
 
 
 def test_a_notification_is_published_and_told(page: Tab, server: ServerProcess) -> None:
@@ -91,3 +96,18 @@ def test_a_payload_that_is_not_json_is_told_before_it_is_sent(
     sent_body = sent.value.post_data_json
     assert sent_body is not None
     assert sent_body["payload"] == "plain words"
+
+
+def test_what_the_server_fills_in_may_be_left_empty(browser: Browser, tmp_path: Path) -> None:
+    """An experiment version with a default: nothing is typed, and the default is stored."""
+    schema: dict[str, Json] = {
+        "runs": {
+            "topic": {"base": "runs", "key_order": ["expver"]},
+            "identifier": {"expver": {"type": "ExpverHandler", "default": "0001", "required": False}},
+        }
+    }
+    with server_process(document(schemas=schema), tmp_path) as running, tab(browser) as opened:
+        console = Console(opened, running.url)
+        console.open("publish/runs")
+        console.press("Publish")
+        expect(console.view.locator(".done li")).to_contain_text("runs.0001", timeout=WITHIN_MS)

@@ -51,7 +51,8 @@ export class Announcement {
     };
     for (const [name, control] of this.#controls) read(name, () => (given[name] = control.read()));
     read("payload", () => (payload = this.payload.read()));
-    const facts = Object.entries(given).filter(([, value]) => value !== "");
+    const filled = new Set(this.#fields.filter((field) => !field.required).map(({ name }) => name));
+    const facts = Object.entries(given).filter(([name, value]) => value !== "" || filled.has(name));
     const hints = announcementOf(this.#fields, given).problems;
     if (payload === undefined && this.payload.required) hints.payload = "A payload is wanted.";
     return { identifier: Object.fromEntries(facts), payload, unread, hints };

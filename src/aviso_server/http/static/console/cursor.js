@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { frame } from "./field.js";
-import { check, fromCalendar } from "./moments.js";
+import { check, fromCalendar, toCalendar } from "./moments.js";
 import { sequenceProblem } from "./request.js";
 
 const LABELS = {
@@ -88,6 +88,7 @@ export class Cursor {
     if (this.kind.value === "id") return sequenceProblem(this.sequence.value.trim());
     if (this.kind.value !== "date") return "";
     const checked = check(this.time.value);
+    if (checked.ok) this.calendar.value = toCalendar(checked.instant);
     return checked.ok ? "" : `${checked.error[0].toUpperCase()}${checked.error.slice(1)}.`;
   }
 

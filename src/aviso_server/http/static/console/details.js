@@ -2,7 +2,7 @@
 
 import { copy, fill, h } from "./dom.js";
 import { icon } from "./icons.js";
-import { ago, stamp } from "./moments.js";
+import { since, stamp } from "./moments.js";
 import { pretty } from "./request.js";
 
 /** Longer texts are cut in view; the copy has all. */
@@ -51,7 +51,7 @@ export class Details {
     const text = this.#text();
     const cut = text.length > SHOWN;
     fill(this.title, item.id);
-    fill(this.when, `${stamp(item.time)} · ${ago(Date.now() - Date.parse(item.time))}`);
+    fill(this.when, `${stamp(item.time)} · ${since(item.time)}`);
     fill(this.code, cut ? `${text.slice(0, SHOWN)}\n… cut here; the copy has all of it` : text);
     this.find.hidden = !placed;
     this.element.hidden = false;

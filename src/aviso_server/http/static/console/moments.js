@@ -78,7 +78,8 @@ function instantOf(groups) {
   if (part("offHour") > 23 || part("offMinute") > 59) return null;
   const date = new Date(0);
   date.setUTCFullYear(part("year"), part("month") - 1, part("day"));
-  if (date.getUTCMonth() !== part("month") - 1 || date.getUTCDate() !== part("day")) return null;
+  // A day that is not in the calendar falls into another month.
+  if (date.getUTCMonth() !== part("month") - 1) return null;
   const offset = (part("offHour") * 60 + part("offMinute")) * (groups.sign === "-" ? -1 : 1);
   // A leap second is the first instant of the next minute, whatever its fraction.
   const ms = second === 60 ? 0 : Number((groups.fraction ?? "").slice(0, 3).padEnd(3, "0"));

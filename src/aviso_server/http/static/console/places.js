@@ -92,7 +92,7 @@ function ringOf(text) {
 
 function closed(points) {
   const [first, last] = [points[0], points.at(-1)];
-  return points.length > 1 && first[0] === last[0] && first[1] === last[1];
+  return first[0] === last[0] && first[1] === last[1];
 }
 
 function fromJson(text) {

@@ -33,9 +33,9 @@ export function requestOf({ kind, eventType, identifier, start, end, payload }) 
  * @param {string} text
  */
 export function sequenceProblem(text) {
-  const digits = /^\+?0*(\d+)$/.exec(text)?.[1];
+  const digits = /^\+?(\d+)$/.exec(text)?.[1];
   if (digits === undefined) return "A sequence is a whole number, such as 120.";
-  return digits.length > 20 || BigInt(digits) > LAST_SEQUENCE ? "This sequence is too large." : "";
+  return BigInt(digits) > LAST_SEQUENCE ? "This sequence is too large." : "";
 }
 
 /** JSON to read: indented, with each pair of coordinates on one line. */

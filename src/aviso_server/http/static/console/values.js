@@ -19,7 +19,7 @@ const CHECKS = { text, choice, integer, number, date, time, expver };
 /**
  * The text to send for a value.
  * @param {import("./fields.js").Field} field
- * @param {string} given
+ * @param {string} given not empty, unless the field has a default
  * @returns {string}
  * @throws {Unfit}
  */
@@ -42,7 +42,6 @@ export function numberOf(field, given) {
 }
 
 function text(field, given) {
-  if (given === "") throw new Unfit("This is empty.");
   const length = [...given].length;
   if (field.maxLength !== null && length > field.maxLength) {
     throw new Unfit(`${length} characters are more than ${field.maxLength}.`);
@@ -87,13 +86,12 @@ function date(_, given) {
 
 function isDay(plain) {
   const [year, month, day] = numbersIn(plain, DAYS);
-  const made = dayOf(year, month, day);
-  return year > 0 && made.getUTCMonth() === month - 1 && made.getUTCDate() === day;
+  return year > 0 && dayOf(year, month, day).getUTCMonth() === month - 1;
 }
 
 function isDayOfYear(plain) {
   const [year, day] = numbersIn(plain, DAYS_OF_YEAR);
-  return year > 0 && day > 0 && dayOf(year, 1, day).getUTCFullYear() === year;
+  return year > 0 && dayOf(year, 1, day).getUTCFullYear() === year;
 }
 
 /** The numbers in a text of one of these shapes; none in another. */
@@ -102,7 +100,7 @@ function numbersIn(plain, shapes) {
   return (found?.slice(1) ?? []).map(Number);
 }
 
-/** The day of the calendar; one too many is one of the next month or year. */
+/** The day of the calendar; one that is not there falls into another month or year. */
 function dayOf(year, month, day) {
   const made = new Date(0);
   made.setUTCFullYear(year, month - 1, day);
@@ -116,7 +114,6 @@ function time(_, given) {
   throw new Unfit("A time is wanted, such as 14:30, 1430 or 14.");
 }
 
-function expver(field, given) {
-  if (given === "" && field.default === null) throw new Unfit("This is empty.");
+function expver(_, given) {
   return given;
 }

@@ -1,5 +1,6 @@
-// Points of clouds, drawn fast: a small picture of a dot is put at every place, and places that
-// fall on the same few pixels are drawn once.
+// Points of clouds, drawn fast. A few are put on the map as small pictures of a dot; many are first
+// set down pixel by pixel in one large picture, which costs the same however many there are. Places
+// that fall on the same few pixels are drawn once.
 
 import { turns } from "./projection.js";
 
@@ -7,10 +8,13 @@ import { turns } from "./projection.js";
 const MANY = 3000;
 const RADIUS = 2.6;
 const MARKED = 4;
+/** Device pixels that a dot may reach over the edge of the map. */
+const MARGIN = 16;
 
 export class Dots {
   #pictures = new Map();
   #taken = new Uint8Array(0);
+  #sheet = null;
 
   /** Draw clouds in one colour.
    *  @param {CanvasRenderingContext2D} context
@@ -21,19 +25,32 @@ export class Dots {
     if (clouds.length === 0) return;
     const { width, height } = context.canvas;
     const picture = this.#picture(colour, scene, marked ? MARKED : RADIUS);
+    const many = countOf(clouds) > MANY;
     // The side of the square of device pixels that share a dot, as a power of two.
-    const side = countOf(clouds) > MANY ? 2 : 1;
+    const side = many ? 2 : 1;
     const columns = (width >> side) + 1;
     const taken = this.#empty(columns * ((height >> side) + 1));
-    const half = picture.width / 2;
+    const half = picture.size / 2;
+    const sheet = many ? this.#sheetOf(width, height) : null;
     context.setTransform(1, 0, 0, 1, 0, 0);
     eachPixel(scene, clouds, (x, y) => {
       if (x < 0 || y < 0 || x >= width || y >= height) return;
       const cell = (y >> side) * columns + (x >> side);
       if (taken[cell] === 1) return;
       taken[cell] = 1;
-      context.drawImage(picture, Math.round(x - half), Math.round(y - half));
+      const left = Math.round(x - half);
+      const top = Math.round(y - half);
+      if (sheet === null) context.drawImage(picture.canvas, left, top);
+      else sheet.put(picture, left, top);
     });
+    if (sheet !== null) context.drawImage(sheet.finished(), 0, 0);
+  }
+
+  #sheetOf(width, height) {
+    if (this.#sheet?.width !== width || this.#sheet?.height !== height) {
+      this.#sheet = new Sheet(width, height);
+    }
+    return this.#sheet.emptied();
   }
 
   #empty(size) {
@@ -53,6 +70,58 @@ export class Dots {
   }
 }
 
+/** A picture as large as the map, made of pixels and put on it at once. */
+class Sheet {
+  #data;
+  #pixels;
+  #context;
+
+  constructor(width, height) {
+    this.width = width;
+    this.height = height;
+    // Dots reach over the edges, and nobody looks for those.
+    this.#data = new ImageData(width + 2 * MARGIN, height + 2 * MARGIN);
+    this.#pixels = new Uint32Array(this.#data.data.buffer);
+    this.#context = new OffscreenCanvas(width, height).getContext("2d");
+  }
+
+  emptied() {
+    this.#pixels.fill(0);
+    return this;
+  }
+
+  /** A dot over what is there. */
+  put({ pixels, size }, left, top) {
+    const sheet = this.#pixels;
+    const wide = this.#data.width;
+    let from = 0;
+    for (let y = 0; y < size; y += 1) {
+      let at = (top + MARGIN + y) * wide + left + MARGIN;
+      for (let x = 0; x < size; x += 1, at += 1, from += 1) {
+        const pixel = pixels[from];
+        const alpha = pixel >>> 24;
+        if (alpha === 0) continue;
+        sheet[at] = alpha === 255 || sheet[at] === 0 ? pixel : over(sheet[at], pixel, alpha);
+      }
+    }
+  }
+
+  finished() {
+    this.#context.putImageData(this.#data, -MARGIN, -MARGIN);
+    return this.#context.canvas;
+  }
+}
+
+/** A soft pixel over another: two channels at a time, each with eight bits of room above it. */
+function over(below, pixel, alpha) {
+  const odd = below & 0xff00ff;
+  const even = (below >>> 8) & 0xff00ff;
+  const full = pixel | 0xff000000;
+  const first = odd + (Math.imul((full & 0xff00ff) - odd, alpha) >>> 8);
+  const second = even + (Math.imul(((full >>> 8) & 0xff00ff) - even, alpha) >>> 8);
+  return (first & 0xff00ff) | ((second & 0xff00ff) << 8);
+}
+
 function countOf(clouds) {
   return clouds.reduce((sum, { points }) => sum + points.length / 2, 0);
 }
@@ -70,11 +139,11 @@ function eachPixel({ view, ratio }, clouds, visit) {
   }
 }
 
-/** A disc with a thin rim that sets it off from the ground. */
+/** A disc with a thin rim that sets it off from the ground; as a picture, and as its pixels. */
 function dot(colour, rim, radius, edge) {
   const size = Math.ceil(radius + edge) * 2;
   const canvas = new OffscreenCanvas(size, size);
-  const context = canvas.getContext("2d");
+  const context = canvas.getContext("2d", { willReadFrequently: true });
   context.fillStyle = rim;
   context.arc(size / 2, size / 2, radius + edge / 2, 0, 2 * Math.PI);
   context.fill();
@@ -82,5 +151,6 @@ function dot(colour, rim, radius, edge) {
   context.fillStyle = colour;
   context.arc(size / 2, size / 2, radius, 0, 2 * Math.PI);
   context.fill();
-  return canvas;
+  const pixels = new Uint32Array(context.getImageData(0, 0, size, size).data.buffer);
+  return { canvas, pixels, size };
 }

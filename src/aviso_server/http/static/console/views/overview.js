@@ -5,7 +5,7 @@
 
 import { fill, h, svg } from "../dom.js";
 import { icon } from "../icons.js";
-import { ago, bytes, count, rate, span } from "../moments.js";
+import { bytes, count, rate, since, span } from "../moments.js";
 
 const TIERS = { memory: "memory", log: "log", lake: "lake" };
 /** Looks that the little curves reach back. */
@@ -197,8 +197,7 @@ class Card {
 }
 
 function facts(item) {
-  const age = Math.max(0, Date.now() - Date.parse(item.last_time ?? ""));
-  const last = item.last_time ? ago(age) : "never";
+  const last = item.last_time ? since(item.last_time) : "never";
   const range = item.stored > 0 ? `${item.first_sequence} to ${item.last_sequence}` : "none";
   return [
     ["stored", count(item.stored)],
