@@ -60,11 +60,24 @@ def test_help_teaches_by_example() -> None:
     assert "archive" in CliRunner().invoke(app, ["pipeline"]).output
 
 
-def test_other_commands_need_no_spark() -> None:
-    """They start without loading it, or Arrow, or Delta."""
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        # Help comes at once, and no command loads what only another needs.
+        ("cli.commands", ("pyspark", "pyarrow", "deltalake", "numpy", "pydantic", "structlog")),
+        ("server", ("pyspark", "pyarrow", "deltalake")),
+        ("lake.lake", ("pyspark", "pandas")),
+        # Spark starts Python processes for all it asks of a source; few of them open the log.
+        ("pipeline.source.source", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),
+        ("pipeline.lakestream", ("nats", "aiohttp", "structlog", "pandas")),
+        ("pipeline.lakefiles", ("nats", "aiohttp", "structlog", "pandas")),
+    ],
+)
+def test_what_takes_long_to_load_is_left_out(module: str, unwanted: tuple[str, ...]) -> None:
+    """A module that is imported often, or waited for, does not bring it along."""
     seen = (
-        "import sys; import aviso_server.cli.commands; "
-        "print([n for n in ('pyspark', 'py4j', 'pyarrow', 'deltalake') if n in sys.modules])"
+        f"import sys; import aviso_server.{module}; "
+        f"print([name for name in {unwanted} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,18 +1,17 @@
-"""The commands maintain and audit: usage, errors before Spark starts, and one whole run."""
+"""The commands maintain and audit: usage, errors before Spark starts, and what they print."""
 
-import json
-import os
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
+from support.config import document, on_jetstream, settings
 from support.lake import filled, record
 from typer.testing import CliRunner, Result
 
-from aviso_server.cli import audit, maintain
+from aviso_server.cli import audit, maintain, sparked
 from aviso_server.cli.commands import app
+from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.audit.evidence import Finding
 from aviso_server.pipeline.audit.job import Audited, Report
@@ -59,6 +58,24 @@ def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     result = _run("maintain", "--lake", str(tmp_path / "lake"), "--keep-days", "0.01")
     assert result.exit_code == 1
     assert "--force" in result.output
+
+
+def test_where_the_lake_is(tmp_path: Path) -> None:
+    """The command line wins over the settings, whose options of the object store still hold."""
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(document()))
+    told = "there is no lake to read: set lake.path, or give --lake PATH"
+    for command, more in (("audit", ()), ("report", ("--output", str(tmp_path / "page.html")))):
+        result = _run(command, "--config", str(config), *more)
+        assert result.exit_code == 1
+        assert result.output == f"aviso-server pipeline {command}: {told}\n"
+    lake: Json = {"path": "s3://a/lake", "storage_options": {"K": "1", "L": "2"}}
+    configured = settings({**on_jetstream("nats://127.0.0.1:1"), "lake": lake})
+    assert sparked.place_to_read(configured, None, ["L=3"]) == Place(
+        "s3://a/lake", {"K": "1", "L": "3"}
+    )
+    assert sparked.place_to_read(configured, "/b", None) == Place("/b", {"K": "1", "L": "2"})
+    assert sparked.place_to_read(None, "/b", ["L=3"]) == Place("/b", {"L": "3"})
 
 
 def test_sizes_may_be_written_with_or_without_b() -> None:
@@ -108,27 +125,3 @@ def test_findings_are_printed_with_their_sequences(capsys: pytest.CaptureFixture
         ["mars", "missing     1,000 to 9,000 (400 of them)"],
         ["not", "complete"],
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_an_audit_from_the_command_line(tmp_path: Path) -> None:
-    """A hole gives exit code 3 and a report that names it."""
-    lake, report = tmp_path / "lake", tmp_path / "audit.json"
-    filled(Place(str(lake)), [record(n) for n in (1, 2, 5)])
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "aviso_server", "pipeline", "audit"),
-            *("--lake", str(lake), "--report", str(report), "--master", "local[1]"),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "mars  hole        3 to 4" in done.stdout
-    found = json.loads(report.read_text())
-    assert found["complete"] is False
-    assert [item["first"] for item in found["event_types"][0]["findings"]] == [3]
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

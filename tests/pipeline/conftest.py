@@ -1,17 +1,27 @@
-"""What tests of the pipeline share: one Spark session for all of a process."""
+"""What tests of the pipeline share: one Spark session, and one Spark Connect server."""
 
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from support.spark import local_spark
+from support.cluster import connect_server
+from support.spark import hurry_java, local_spark
+
+SHARED = ("spark", "connect")
+"""Fixtures that are a JVM."""
+
+hurry_java()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks at groups in this very hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the session run in one process: a second one would start a second JVM."""
+    """Tests that share a JVM run in one process; what takes long begins early, in random order."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        for name in SHARED:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+    # Otherwise the last of them would run alone, with the other processors idle.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +29,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on this machine; starting one takes seconds."""
     with local_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server: commands that use it start no JVM of their own."""
+    with connect_server(tmp_path_factory.mktemp("connect")) as remote:
+        yield remote

@@ -1,4 +1,4 @@
-"""Every job on a cluster with two workers."""
+"""Every job, the archive among them, on a cluster with two workers."""
 
 import json
 import os
@@ -17,6 +17,8 @@ from support import alljobs
 from support.cluster import standalone
 from support.process import server_process
 
+from aviso_server.lake.layout import NOTIFICATIONS
+
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 500
 """Far more than the jobs need: it only bounds a failing test."""
@@ -27,18 +29,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def test_on_a_cluster_with_two_workers(tmp_path: Path) -> None:
     """Each job does on executors what it does in one process, all in one session."""
     with standalone(tmp_path / "spark") as master:
-        told = _ran("master", master, tmp_path)
+        told = _ran(master, tmp_path)
     _as_told(told, tmp_path)
     # Each worker leaves the folder of an executor that it ran for this application.
     assert len(list((tmp_path / "spark" / "work").glob("app-*/*"))) == 2
 
 
-def _ran(kind: str, address: str, folder: Path) -> dict[str, Any]:
+def _ran(master: str, folder: Path) -> dict[str, Any]:
     """Run the jobs in a process: this one may have a session of its own."""
     with _server(folder) as url:
         said = {"server": url, "log": str(folder / "nats" / "address")}
         (folder / "told.json").write_text(json.dumps(said))
-        command = [sys.executable, "-m", "support.alljobs", kind, address, str(folder)]
+        command = [sys.executable, "-m", "support.alljobs", master, str(folder)]
         environ = {**os.environ, "PYTHONPATH": str(TESTS)}
         done = subprocess.run(
             command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -60,12 +62,13 @@ def _server(folder: Path) -> Iterator[str]:
 
 
 def _as_told(told: dict[str, Any], folder: Path) -> None:
-    """What every job should have done, whatever Spark it ran on."""
+    """What every job should have done."""
     made, gone = told["synth"], 10
     count = alljobs.PLAN.count
     assert sum(made.values()) == count
     assert told["maintain"] == {"hidden": gone, "problems": [], "rewrites": 10}
-    assert told["audit"] == {"complete": True, "present": count - gone, "deleted": gone}
+    whole = {"complete": True, "present": count - gone, "deleted": gone, "compared": 0}
+    assert told["audit"] == whole
     assert told["report"] == {"notifications": count - gone}
     assert (folder / "report.html").read_text().endswith("</html>\n")
     assert DeltaTable(folder / "report" / "volume").to_pyarrow_dataset().count_rows() > 0
@@ -77,6 +80,14 @@ def _as_told(told: dict[str, Any], folder: Path) -> None:
     assert pq.read_table(folder / "parquet").num_rows == areas
     taken = {"read": areas, "added": areas, "rejected": 0}
     assert told["stored"] == told["published"] == taken
-    assert told["second"] == {"complete": True, "present": areas, "deleted": 0}
+    assert DeltaTable(folder / "second" / NOTIFICATIONS).to_pyarrow_dataset().count_rows() == areas
     assert told["again"]["rows"] == told["with_log"]["rows"] == alljobs.FEW
-    assert told["live"] == {"notifications": areas + alljobs.FEW, "late": 1}
+    taken_by_server = areas + alljobs.FEW
+    assert told["archive"] == {"stage": "stopped", "archived": taken_by_server}
+    assert told["third"] == {
+        "complete": True,
+        "present": taken_by_server,
+        "deleted": 0,
+        "compared": taken_by_server,
+    }
+    assert told["live"] == {"notifications": taken_by_server, "late": 1}

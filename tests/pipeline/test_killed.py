@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from support.archive import archive_process
 from support.archived import assert_same
 from support.log import fill, log_at
 from support.nats import nats_server
 
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.archive import Archive, ArchiveOptions
 
 TYPES = ("storm", "flood")
 KILLS = 2
@@ -32,7 +34,7 @@ async def _produce(url: str, enough: threading.Event) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_killed_again_and_again(tmp_path: Path) -> None:
+def test_killed_again_and_again(spark: SparkSession, tmp_path: Path) -> None:
     """With kill -9, of the job alone or of all its processes; then run to the end."""
     draw = random.Random(20_261_115)
     brisk = ("--master", "local[2]", "--interval", "1s", "--max-records", "150")
@@ -49,8 +51,6 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
         finally:
             enough.set()
         producing.result()
-        with archive_process(server.url, tmp_path / "job", "--master", "local[2]", "--once") as job:
-            assert job.wait() == 0, job.errors
-            assert job.lines[-1]["lag"] == 0
         place = Place(str(tmp_path / "job" / "lake"))
+        Archive(spark, ArchiveOptions(place, {"servers": server.url}, once=True)).run()
         assert asyncio.run(assert_same(server.url, place, *TYPES)) > 500

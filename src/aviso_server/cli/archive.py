@@ -15,9 +15,9 @@ from aviso_server.cli.sparked import (
     StorageOption,
     Verbose,
     pairs,
+    seconds,
 )
 from aviso_server.core.errors import AvisoError
-from aviso_server.settings.literals import LiteralError, duration_s
 
 if TYPE_CHECKING:
     from aviso_server.jobs import Chosen
@@ -104,7 +104,7 @@ def archive(  # noqa: PLR0913 - the options of a command
         storage_options=pairs("--storage-option", storage_option),
         event_types=tuple(event_type or ()),
         once=once,
-        interval_s=_seconds(interval),
+        interval_s=None if interval is None else float(seconds("--interval", interval)),
         checkpoint=checkpoint,
         max_records=max_records,
         fail_on_data_loss=fail_on_data_loss,
@@ -155,15 +155,3 @@ def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int
             show(snapshot)
 
         jobs.run_archive(options, spark, tell=tell)
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = duration_s(text)
-    except LiteralError as error:
-        raise typer.BadParameter(str(error), param_hint="--interval") from None
-    if seconds == 0:
-        raise typer.BadParameter("must be at least 1s", param_hint="--interval")
-    return float(seconds)

@@ -15,8 +15,8 @@ from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.json import compact
 
 if TYPE_CHECKING:
-    from aviso_server.lake.layout import Place
     from aviso_server.pipeline.audit.job import Audited, Report
+    from aviso_server.settings import Settings
 
 EPILOG = """\
 \b
@@ -79,7 +79,9 @@ def audit(  # noqa: PLR0913 - the options of a command
             run,
         )
 
-        place, source = _found(config, lake, servers, storage_option)
+        settings = None if config is None else load(config)
+        place = sparked.place_to_read(settings, lake, storage_option)
+        source = _log(settings, servers)
         options = AuditOptions(place, tuple(event_type or ()), source, accept_lost)
         check(options)  # before Spark is started for nothing
         with sparked.session(spark_options) as spark:
@@ -91,19 +93,13 @@ def audit(  # noqa: PLR0913 - the options of a command
         raise typer.Exit(FINDINGS)
 
 
-def _found(
-    config: Path | None, lake: str | None, servers: str | None, storage_option: list[str] | None
-) -> tuple["Place", dict[str, str] | None]:
-    """Where lake and log are."""
-    if config is None:
-        assert lake is not None  # noqa: S101 - the caller looked
-        source = None if servers is None else {"servers": servers}
-        return sparked.place(lake, storage_option), source
-    from aviso_server.jobs import Chosen, archive_options  # noqa: PLC0415 - loaded when used
+def _log(settings: "Settings | None", servers: str | None) -> dict[str, str] | None:
+    """Where the log is; None leaves it out."""
+    if settings is None:
+        return None if servers is None else {"servers": servers}
+    from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when used
 
-    given = dict(sparked.pairs("--storage-option", storage_option))
-    options = archive_options(load(config), Chosen(lake=lake, storage_options=given))
-    return options.place, dict(options.source)
+    return source_options(settings)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -2,19 +2,23 @@
 
 import signal
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 from rich.console import Console
 
-from aviso_server import __version__, settings
+from aviso_server import __version__
 from aviso_server.cli import help as texts
-from aviso_server.cli import pipeline, tables
-from aviso_server.cli.banner import banner
+from aviso_server.cli import pipeline
 from aviso_server.cli.faults import log_faults
 from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.json import Json
+
+if TYPE_CHECKING:
+    from aviso_server.server import Running
+
+# What takes long to load is imported when a command needs it: help and other commands come sooner.
 
 app = typer.Typer(
     name="aviso-server",
@@ -76,14 +80,14 @@ def serve(
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     overrides: dict[str, Json] = {"application": given}
     loaded = load(config, overrides=overrides, failed=log_faults)
-    # Imported here so that check and schema need no event loop, broker client or web framework.
     from aviso_server import workers as crew  # noqa: PLC0415
+    from aviso_server.cli.banner import banner  # noqa: PLC0415
     from aviso_server.reload import Origin  # noqa: PLC0415
-    from aviso_server.server import Running, run  # noqa: PLC0415
+    from aviso_server.server import run  # noqa: PLC0415
 
     origin = Origin(config, overrides)
 
-    def started(running: Running) -> None:
+    def started(running: "Running") -> None:
         # On stderr: stdout belongs to the log.
         text = banner(running.url, loaded.catalogue, kept=running.kept, archive=running.archive)
         typer.echo(text, err=True)
@@ -96,6 +100,8 @@ def serve(
 @app.command(epilog=texts.CHECK_EPILOG)
 def check(config: ConfigFile = None) -> None:
     """List every fault, or print the effective settings."""
+    from aviso_server import settings  # noqa: PLC0415
+
     loaded = load(config)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning.path}: {warning.message}", err=True)
@@ -111,6 +117,8 @@ def schema(
     config: ConfigFile = None,
 ) -> None:
     """Show the event types and their fields."""
+    from aviso_server.cli import tables  # noqa: PLC0415
+
     loaded = load(config)
     known = loaded.catalogue.schemas
     if event_type is not None and event_type not in known:

@@ -3,11 +3,10 @@
 import os
 import re
 import time
+from typing import TYPE_CHECKING
 
-import structlog
-
-from aviso_server.settings import Fault, SettingsError
-from aviso_server.telemetry import log
+if TYPE_CHECKING:
+    from aviso_server.settings import Fault, SettingsError
 
 _EVENTS = (
     (r"auth(\.|$)", "startup.auth.validation.failed"),
@@ -18,8 +17,13 @@ _EVENTS = (
 )
 
 
-def log_faults(error: SettingsError) -> None:
+def log_faults(error: "SettingsError") -> None:
     """One ERROR record per fault; the configured logger does not exist, so the default does it."""
+    # Loaded when used: whoever asks for help need not wait for it.
+    import structlog  # noqa: PLC0415
+
+    from aviso_server.telemetry import log  # noqa: PLC0415
+
     log.configure("info", environ=os.environ, now_ns=time.time_ns)
     for fault in error.faults:
         structlog.get_logger().error(
@@ -30,7 +34,7 @@ def log_faults(error: SettingsError) -> None:
         )
 
 
-def event_of(fault: Fault) -> str:
+def event_of(fault: "Fault") -> str:
     """The event a fault is logged as: by the section it is in."""
     for pattern, event in _EVENTS:
         if re.match(pattern, fault.path):

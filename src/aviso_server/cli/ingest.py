@@ -9,7 +9,6 @@ import typer
 
 from aviso_server.cli import sparked
 from aviso_server.cli.loading import ConfigFile, load
-from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
             if to == "lake"
             else sparked.server(url or settings.application.base_url, token=token, rate=rate),
             lake=None if to == "server" else _lake(settings, lake, storage_option),
-            dead_letters=dead_letters and _absolute(dead_letters),
+            dead_letters=dead_letters and sparked.absolute(dead_letters),
             max_rejected=max_rejected,
         )
         chosen = sparked.spark_options(
@@ -187,6 +186,8 @@ def _source(settings: "Settings", given: _Given, to: str) -> "Source":
 def _log_options(settings: "Settings", given: _Given, to: str) -> dict[str, str]:
     wanted = {"eventType": given.event_type or "*"}
     if given.sources:
+        from aviso_server.core.declaration import declaration  # noqa: PLC0415 - loaded when used
+
         rules = [declaration(schema) for schema in settings.catalogue.schemas.values()]
         return {"servers": ",".join(given.sources), "schemas": json.dumps(rules), **wanted}
     if to == "server":
@@ -200,12 +201,10 @@ def _log_options(settings: "Settings", given: _Given, to: str) -> dict[str, str]
 
 
 def _lake(settings: "Settings", path: str | None, storage_option: list[str] | None) -> "Place":
-    chosen = path or settings.lake.path
-    if chosen is None:
+    found = sparked.configured_place(settings, path, storage_option)
+    if found is None:
         raise AvisoError("there is no lake to write to: set lake.path, or give --lake PATH")
-    made = sparked.place(chosen, storage_option)
-    known = {n: value.get_secret_value() for n, value in settings.lake.storage_options.items()}
-    return type(made)(made.path, {**known, **made.options})
+    return found
 
 
 def _guessed(sources: list[str] | None) -> Format:
@@ -216,10 +215,6 @@ def _guessed(sources: list[str] | None) -> Format:
     if kinds or found is None:
         raise typer.BadParameter("say what the source is", param_hint="--format")
     return found
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).absolute())
 
 
 def _say(what: str) -> None:

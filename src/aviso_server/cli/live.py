@@ -18,7 +18,6 @@ from rich.live import Live as Display
 from aviso_server.cli import sparked
 from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.errors import AvisoError
-from aviso_server.settings.literals import LiteralError, duration_s
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
@@ -147,14 +146,14 @@ def live(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Publish rates and late cycles as notifications, as they happen."""
     del schema  # done by its callback
-    tolerance_s = _seconds("--tolerance", tolerance)
+    tolerance_s = sparked.seconds("--tolerance", tolerance)
     spark_options = sparked.spark_options(
         master=master, conf=conf, packages=packages, remote=remote, app_name="aviso-server live"
     )
     lengths = _lengths(window, slide, watermark, interval)
     settings = load(config)
     with sparked.told("live", verbose=verbose):
-        place = _place(settings, lake, storage_option)
+        place = sparked.configured_place(settings, lake, storage_option)
         options = replace(
             _options(settings, place, url, checkpoint, lengths),
             token=token,
@@ -169,17 +168,6 @@ def live(  # noqa: PLR0913 - the options of a command
         with sparked.session(spark_options) as spark:
             source = place if learn else None
             _run(spark, options, _lesson(spark, options, source, days, tolerance_s))
-
-
-def _place(
-    settings: "Settings", lake: str | None, storage_option: list[str] | None
-) -> "Place | None":
-    path = lake or settings.lake.path
-    if path is None:
-        return None
-    place = sparked.place(path, storage_option)
-    known = {n: value.get_secret_value() for n, value in settings.lake.storage_options.items()}
-    return replace(place, options={**known, **place.options})
 
 
 def _check(options: "LiveOptions", named: "Place | None") -> None:
@@ -204,7 +192,7 @@ def _options(
     from aviso_server.pipeline.live.job import LiveOptions  # noqa: PLC0415
 
     if checkpoint is not None:
-        where = sparked.place(checkpoint, None).path
+        where = sparked.absolute(checkpoint)
     elif place is not None:
         where = f"{place.table(CHECKPOINTS)}/live"
     else:
@@ -226,6 +214,7 @@ def _configured(path: Path | None, fields: tuple[str, ...]) -> "tuple[Part, ...]
         BadExpectation,
         parse_expected,
     )
+    from aviso_server.settings.literals import duration_s  # noqa: PLC0415
 
     try:
         document = yaml.safe_load(path.read_text())
@@ -322,18 +311,8 @@ def _ended_by_signals() -> Iterator[threading.Event]:
 
 def _lengths(window: str, slide: str, watermark: str, interval: str) -> dict[str, float]:
     return {
-        "window_s": _seconds("--window", window),
-        "slide_s": _seconds("--slide", slide),
-        "watermark_s": _seconds("--watermark", watermark),
-        "interval_s": float(_seconds("--interval", interval)),
+        "window_s": sparked.seconds("--window", window),
+        "slide_s": sparked.seconds("--slide", slide),
+        "watermark_s": sparked.seconds("--watermark", watermark),
+        "interval_s": float(sparked.seconds("--interval", interval)),
     }
-
-
-def _seconds(option: str, text: str) -> int:
-    try:
-        seconds = duration_s(text)
-    except LiteralError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
-    if seconds == 0:
-        raise typer.BadParameter("must be at least 1s", param_hint=option)
-    return seconds

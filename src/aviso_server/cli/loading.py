@@ -3,13 +3,15 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from aviso_server import __version__, settings
+from aviso_server import __version__
 from aviso_server.core.json import Json
-from aviso_server.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from aviso_server.settings import Settings, SettingsError
 
 ConfigFile: TypeAlias = Annotated[
     Path | None,
@@ -23,9 +25,12 @@ def load(
     config: Path | None,
     overrides: Mapping[str, Json] | None = None,
     *,
-    failed: Callable[[SettingsError], None] = lambda _: None,
-) -> Settings:
+    failed: "Callable[[SettingsError], None]" = lambda _: None,
+) -> "Settings":
     """The effective settings; with faults they are listed and the command ends."""
+    # Loaded when used: whoever asks for help need not wait for it.
+    from aviso_server import settings  # noqa: PLC0415
+
     home = os.environ.get("HOME")
     try:
         return settings.load(
@@ -35,13 +40,13 @@ def load(
             home=Path(home) if home else None,
             overrides=overrides,
         )
-    except SettingsError as error:
+    except settings.SettingsError as error:
         _report(error)
         failed(error)
         raise typer.Exit(1) from None
 
 
-def _report(error: SettingsError) -> None:
+def _report(error: "SettingsError") -> None:
     typer.echo(
         "Failed to load configuration"
         f" (service_name=aviso-server, service_version={__version__}): ",

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 
 from aviso_server.cli import sparked
-from aviso_server.settings.literals import LiteralError, duration_s, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -187,6 +186,8 @@ def _show_plan(plan: "Plan") -> None:
 
 
 def _size(text: str) -> int:
+    from aviso_server.settings.literals import LiteralError, size_bytes  # noqa: PLC0415 - as below
+
     try:
         return size_bytes(text.removesuffix("B"))
     except LiteralError as error:
@@ -195,6 +196,8 @@ def _size(text: str) -> int:
 
 def _retention(given: list[str] | None) -> dict[str, int]:
     """Days by event type."""
+    from aviso_server.settings.literals import LiteralError, duration_s  # noqa: PLC0415
+
     kept = {}
     for name, text in sparked.pairs("--retention", given).items():
         try:

@@ -155,7 +155,7 @@ def replay(  # noqa: PLR0913 - the options of a command
     end = _point(to_id=to_id, to_date=to_date)
     with sparked.told("replay", verbose=verbose):
         need_spark()
-        sources = _Sources(config, lake, log, extra, storage)
+        sources = _Sources(config, lake, log, extra, storage_option)
         target: Files | Server
         if output is not None:
             target = _files(output, format, base_url or sources.base_url, storage, typed=typed)
@@ -183,10 +183,10 @@ class _Sources:
         lake: str | None,
         log: str | None,
         extra: Mapping[str, str],
-        storage: Mapping[str, str],
+        storage_option: list[str] | None,
     ) -> None:
         self._lake, self._log = lake, log
-        self._extra, self._storage = extra, storage
+        self._extra, self._storage_option = extra, storage_option
         # Whoever says where to look needs no configuration.
         self._settings = load(config) if config is not None or not (lake or log) else None
 
@@ -211,15 +211,11 @@ class _Sources:
         )
 
     def _place(self) -> "Place | None":
-        from aviso_server.lake.layout import Place  # noqa: PLC0415 - loaded when used
-
-        if self._lake is not None:
-            return Place(_absolute(self._lake), self._storage)
-        if self._log is not None or self._settings is None or self._settings.lake.path is None:
+        if self._lake is None and self._log is not None:
             return None
-        known = self._settings.lake.storage_options
-        secrets = {name: value.get_secret_value() for name, value in known.items()}
-        return Place(_absolute(self._settings.lake.path), {**secrets, **self._storage})
+        if self._settings is not None:
+            return sparked.configured_place(self._settings, self._lake, self._storage_option)
+        return None if self._lake is None else sparked.place(self._lake, self._storage_option)
 
     def _stream(self) -> dict[str, str] | None:
         from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when used
@@ -277,7 +273,7 @@ def _files(
     if typed and format == "ndjson":
         raise typer.BadParameter("CloudEvents have no columns", param_hint="--typed")
     return Files(
-        path=_absolute(path), format=format, base_url=base_url, typed=typed, storage=storage
+        path=sparked.absolute(path), format=format, base_url=base_url, typed=typed, storage=storage
     )
 
 
@@ -292,11 +288,6 @@ def _server(
         )
     sink = replace(sparked.server(url, token=token, rate=rate), batch_size=batch_size)
     return Server(sink=sink, state=state)
-
-
-def _absolute(path: str) -> str:
-    """Tasks may have other working folders."""
-    return path if "://" in path else str(Path(path).absolute())
 
 
 @contextmanager

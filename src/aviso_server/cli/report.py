@@ -1,5 +1,6 @@
 """The command ``aviso-server pipeline report``."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,6 @@ from aviso_server.core.errors import AvisoError
 if TYPE_CHECKING:
     from aviso_server.pipeline.report.job import ReportOptions
     from aviso_server.pipeline.session import SparkOptions
-    from aviso_server.settings import Settings
 
 EPILOG = """\
 \b
@@ -74,14 +74,14 @@ def report(  # noqa: PLR0913 - the options of a command
         master=master, conf=conf, packages=packages, remote=remote, app_name="aviso-server report"
     )
     settings = None if config is None else load(config)
-    path, given = _found(settings, lake, storage_option)
     with sparked.told("report", verbose=verbose):
         from aviso_server.pipeline.report.job import DAYS, ReportOptions  # noqa: PLC0415 - as below
 
+        place = sparked.place_to_read(settings, lake, storage_option)
         options = ReportOptions(
-            sparked.place(path, given),
+            place,
             output,
-            tables=None if tables is None else sparked.place(tables, given),
+            tables=None if tables is None else replace(place, path=sparked.absolute(tables)),
             event_types=tuple(event_type or ()),
             days=days or DAYS,
             start=since,
@@ -106,25 +106,6 @@ def _run(options: "ReportOptions", spark_options: "SparkOptions") -> None:
         f"{outcome.notifications:,} notifications of {outcome.event_types} event types, {shown}: "
         f"{outcome.late:,} products late, {outcome.missing:,} missing; {outcome.output}"
     )
-
-
-def _found(
-    settings: "Settings | None", lake: str | None, storage_option: list[str] | None
-) -> tuple[str, list[str]]:
-    """Where the lake is, and how it is reached; the command line wins over the settings."""
-    given = storage_option or []
-    if settings is None:
-        return lake or "", given
-    path = lake or settings.lake.path
-    if path is None:
-        typer.echo(
-            "aviso-server pipeline report: there is no lake to read: set lake.path, "
-            "or give --lake PATH",
-            err=True,
-        )
-        raise typer.Exit(1)
-    known = settings.lake.storage_options
-    return path, [*(f"{name}={value.get_secret_value()}" for name, value in known.items()), *given]
 
 
 def _moment(option: str, text: str | None) -> datetime | None:

@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aviso_server.pipeline.running import Session
     from aviso_server.pipeline.session import SparkOptions
     from aviso_server.pipeline.sink.options import Options as Server
+    from aviso_server.settings import Settings
 
 Master: TypeAlias = Annotated[
     str | None, typer.Option(metavar="M", help="Spark master: local[*], spark://..., yarn.")
@@ -83,10 +85,39 @@ def place(path: str, storage_option: list[str] | None) -> "Place":
     """A lake by path or URL."""
     from aviso_server.lake.layout import Place  # noqa: PLC0415
 
-    return Place(
-        path if "://" in path else str(Path(path).absolute()),
-        pairs("--storage-option", storage_option),
-    )
+    return Place(absolute(path), pairs("--storage-option", storage_option))
+
+
+def configured_place(
+    settings: "Settings", path: str | None, storage_option: list[str] | None
+) -> "Place | None":
+    """The lake of the settings, with what the command line says on top; None without a path."""
+    chosen = path or settings.lake.path
+    if chosen is None:
+        return None
+    made = place(chosen, storage_option)
+    known = {
+        name: value.get_secret_value() for name, value in settings.lake.storage_options.items()
+    }
+    return replace(made, options={**known, **made.options})
+
+
+def place_to_read(
+    settings: "Settings | None", path: str | None, storage_option: list[str] | None
+) -> "Place":
+    """The lake of a command that needs no configuration where it is told a path."""
+    if settings is None:
+        assert path is not None  # noqa: S101 - such a command asks for one of the two
+        return place(path, storage_option)
+    found = configured_place(settings, path, storage_option)
+    if found is None:
+        raise AvisoError("there is no lake to read: set lake.path, or give --lake PATH")
+    return found
+
+
+def absolute(path: str) -> str:
+    """A path or URL that means the same to tasks, whose working folders may be others."""
+    return path if "://" in path else str(Path(path).absolute())
 
 
 def server(url: str, *, token: str | None, rate: float | None = None) -> "Server":
@@ -102,6 +133,19 @@ def server(url: str, *, token: str | None, rate: float | None = None) -> "Server
         return parse_options(given)
     except BadOptions as error:
         raise typer.BadParameter(str(error), param_hint="--url") from None
+
+
+def seconds(option: str, text: str) -> int:
+    """A duration such as 10s; ends the command if it is none, or nothing."""
+    from aviso_server.settings.literals import LiteralError, duration_s  # noqa: PLC0415
+
+    try:
+        found = duration_s(text)
+    except LiteralError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+    if found == 0:
+        raise typer.BadParameter("must be at least 1s", param_hint=option)
+    return found
 
 
 def pairs(option: str, given: list[str] | None) -> Mapping[str, str]:

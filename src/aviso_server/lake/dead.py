@@ -5,11 +5,11 @@ in memory; past a bound they are read by range instead.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pa_ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -19,6 +19,9 @@ from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 from aviso_server.lake.ranges import Ints
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import ensure
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pa_ds  # loads pandas, if that is there: slow, and 40 MB
 
 ATTEMPTS = 10
 """Times rows are written when others write at the same moment."""
@@ -90,7 +93,7 @@ def _write(table: DeltaTable, rows: pa.Table) -> None:
 class Letters:
     """Dead letters at one instant."""
 
-    def __init__(self, rows: pa.Table, beyond: pa_ds.Dataset | None = None) -> None:
+    def __init__(self, rows: pa.Table, beyond: "pa_ds.Dataset | None" = None) -> None:
         self._kept: dict[str, pa.Table] = {}
         self._beyond = beyond
         ordered = rows.sort_by([("event_type", "ascending"), ("sequence", "ascending")])

@@ -1,6 +1,8 @@
 """The audit job on Spark, with planted faults."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -166,6 +168,27 @@ def test_what_cannot_be_audited_is_refused(spark: SparkSession, tmp_path: Path) 
     filled(place, [record(1)])
     with pytest.raises(AuditFailed, match="the lake has nothing of nope"):
         run(spark, AuditOptions(place, event_types=("mars", "nope")))
+
+
+def test_an_audit_from_the_command_line(connect: str, tmp_path: Path) -> None:
+    """A hole gives exit code 3 and a report that names it."""
+    lake, report = tmp_path / "lake", tmp_path / "audit.json"
+    filled(Place(str(lake)), [record(n) for n in (1, 2, 5)])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "aviso_server", "pipeline", "audit"),
+            *("--lake", str(lake), "--report", str(report), "--remote", connect),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "mars  hole        3 to 4" in done.stdout
+    found = json.loads(report.read_text())
+    assert found["complete"] is False
+    assert [item["first"] for item in found["event_types"][0]["findings"]] == [3]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_known_losses_may_be_accepted(tmp_path: Path) -> None:

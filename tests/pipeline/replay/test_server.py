@@ -1,7 +1,6 @@
 """A replay to another server: in order, each once, whatever happens to it on the way."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -167,7 +166,7 @@ def test_a_server_that_is_away(spark: SparkSession, place: Place, tmp_path: Path
 
 
 @pytest.mark.timeout(400)
-def test_killed_at_any_moment(tmp_path: Path, server: ServerProcess) -> None:
+def test_killed_at_any_moment(connect: str, server: ServerProcess, tmp_path: Path) -> None:
     """kill -9, twice, and the command again: everything is there, in order, once."""
     place = Place(str(tmp_path / "lake"))
     count = 2000
@@ -177,18 +176,17 @@ def test_killed_at_any_moment(tmp_path: Path, server: ServerProcess) -> None:
     command = [
         *(sys.executable, "-m", "aviso_server", "pipeline", "replay", "ev"),
         *("--lake", place.path, "--to-server", server.url, "--state", str(state)),
-        *("--batch-size", "50", "--rate", "400", "--master", "local[1]"),
+        *("--batch-size", "50", "--rate", "800", "--remote", connect),
     ]
 
     def done() -> int:
         lines = (state / LEDGER).read_bytes().splitlines()[1:] if state.exists() else []
         return int(json.loads(lines[-1])["published"]) if lines else 0
 
-    environ = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     for kill in (True, True, False):
         goal = done() + seeded.randint(1, 500)
         with (tmp_path / "output").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, env=environ)
+            process = subprocess.Popen(command, stdout=output, stderr=output)
             while process.poll() is None and (not kill or done() < goal):
                 threading.Event().wait(seeded.uniform(0.001, 0.01))
             if kill:

@@ -14,8 +14,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
-import structlog
-import uvloop
 
 from aviso_server.core.declaration import declared
 from aviso_server.core.json import Json
@@ -23,7 +21,6 @@ from aviso_server.core.notification import Entry
 from aviso_server.pipeline.source.columns import Columns, loss
 from aviso_server.pipeline.source.failure import DataLost
 from aviso_server.pipeline.source.log import Log, Part
-from aviso_server.pipeline.source.nats import open_nats
 from aviso_server.pipeline.source.options import Options
 from aviso_server.pipeline.source.ranges import Range
 
@@ -40,13 +37,16 @@ _Answer = TypeVar("_Answer")
 async def opened(options: Options) -> AsyncIterator[Log]:
     """The log behind the transport that was asked for."""
     _hush()
+    # Spark imports this in many short-lived processes, most of which open no log, and the clients
+    # take longer to load than everything else.
     if options.access.transport == "http":
-        # Spark imports this in many short-lived processes, and aiohttp takes long to load.
         from aviso_server.pipeline.source.http import open_http  # noqa: PLC0415
 
         async with open_http(options) as log:
             yield log
     else:
+        from aviso_server.pipeline.source.nats import open_nats  # noqa: PLC0415
+
         async with open_nats(options) as log:
             yield log
 
@@ -58,7 +58,7 @@ def ask(options: Options, question: Callable[[Log], Awaitable[_Answer]]) -> _Ans
         async with opened(options) as log:
             return await question(log)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with _runner() as runner:
         return runner.run(answer())
 
 
@@ -68,7 +68,7 @@ def rows(
     """The notifications of a slice as batches; DataLost where that is not to be passed over."""
     known = {} if declaration is None else {piece.event_type: declared(declaration)}
     parts = _parts(replace(options, schemas=known or options.schemas), piece)
-    with _rare_collections(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with _rare_collections(), _runner() as runner:
         try:
             yield from _batches(options, piece, columns, _stepwise(runner, parts))
         finally:
@@ -133,6 +133,12 @@ def _stepwise(runner: asyncio.Runner, parts: AsyncGenerator[Part, None]) -> Iter
         yield read.pop()
 
 
+def _runner() -> asyncio.Runner:
+    import uvloop  # noqa: PLC0415 - as above
+
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Look for garbage less often: thousands of live records are not it (measured: a fifth)."""
@@ -146,6 +152,8 @@ def _rare_collections() -> Iterator[None]:
 
 def _hush() -> None:
     """Keep Spark's Python workers quiet: nobody configured a log there, and stdout is Spark's."""
+    import structlog  # noqa: PLC0415 - as above
+
     if not structlog.is_configured():
         structlog.configure(
             wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
