@@ -100,12 +100,9 @@ def test_a_payload_that_is_not_json_is_told_before_it_is_sent(
 
 def test_what_the_server_fills_in_may_be_left_empty(browser: Browser, tmp_path: Path) -> None:
     """An experiment version with a default: nothing is typed, and the default is stored."""
-    schema: dict[str, Json] = {
-        "runs": {
-            "topic": {"base": "runs", "key_order": ["expver"]},
-            "identifier": {"expver": {"type": "ExpverHandler", "default": "0001", "required": False}},
-        }
-    }
+    version: Json = {"type": "ExpverHandler", "default": "0001", "required": False}
+    topic: Json = {"base": "runs", "key_order": ["expver"]}
+    schema: dict[str, Json] = {"runs": {"topic": topic, "identifier": {"expver": version}}}
     with server_process(document(schemas=schema), tmp_path) as running, tab(browser) as opened:
         console = Console(opened, running.url)
         console.open("publish/runs")
