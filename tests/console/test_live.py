@@ -252,6 +252,10 @@ def test_event_types_without_schema_can_be_watched(browser: Browser, tmp_path: P
         console.counted(1)
         row = console.view.locator(".table-row:not([hidden])")
         expect(row).to_contain_text("colour=blue, size=7")
+        notify(running.url, "another", {})
+        expect(console.field("event type")).to_contain_text("another", timeout=WITHIN_MS)
+        notify(running.url, "made-up", {"colour": "red"})
+        console.counted(2)  # the stream that runs is left alone
 
 
 def test_two_tabs_do_not_disturb_each_other(console: Console, browser: Browser) -> None:

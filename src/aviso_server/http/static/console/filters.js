@@ -59,8 +59,8 @@ export class Filters {
 
   /** Show an error of the server at a field; false if there is no such field. */
   complain(name, text) {
-    const control = this.#controls.get(name) ?? this.#controls.get("polygon");
-    if (name === null || control === undefined) return false;
+    const control = this.#controls.get(name);
+    if (control === undefined) return false;
     control.frame.complain(text);
     control.frame.element.scrollIntoView({ block: "nearest" });
     return true;

@@ -1,19 +1,18 @@
 // What to ask for: an event type, a filter, a start, perhaps an end; and the request that follows
 // from it, in three spellings.
 
+import { Choice } from "./choice.js";
 import { fieldOf } from "./complaints.js";
-import { fill, h, uid } from "./dom.js";
+import { fill, h } from "./dom.js";
 import { fieldsOf } from "./fields.js";
 import { Filters } from "./filters.js";
 import { requestOf } from "./request.js";
 import { Snippets } from "./snippets.js";
 
 export class Query {
-  #app;
   #kind;
   #cursors;
   #fields = [];
-  #offered = "";
 
   /**
    * @param {object} app
@@ -22,25 +21,18 @@ export class Query {
    *   picked: (fields: object[]) => void, changed?: (request: object) => void}} options
    */
   constructor(app, { kind, cursors, go, draw, area, picked, changed = () => {} }) {
-    this.#app = app;
     this.#kind = kind;
     this.#cursors = cursors;
     this.picked = picked;
     this.changed = changed;
-    const id = uid("event");
-    this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
+    this.choice = new Choice(() => app.schemas, (view) => this.#pick(view));
     this.filters = new Filters({ changed: () => this.update(), draw, area });
     this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to ask for" },
-      h(
-        "div",
-        { class: "field" },
-        h("label", { class: "label", htmlFor: id }, "event type"),
-        this.select,
-      ),
+      this.choice.element,
       this.filters.element,
       Object.values(cursors).map((cursor) => cursor.element),
       h("div", { class: "go" }, go),
@@ -52,26 +44,7 @@ export class Query {
   }
 
   get eventType() {
-    return this.select.value;
-  }
-
-  /** Offer these event types; whoever looks at one of them is not disturbed without need. */
-  offer(eventTypes) {
-    const offered = JSON.stringify([eventTypes, this.#app.schemas]);
-    if (offered === this.#offered) return;
-    this.#offered = offered;
-    const before = this.select.value;
-    fill(this.select, eventTypes.map((name) => h("option", { value: name }, name)));
-    if (eventTypes.includes(before)) this.select.value = before;
-    this.#pick();
-  }
-
-  /** Turn to an event type. */
-  choose(eventType) {
-    const offered = [...this.select.options].some((option) => option.value === eventType);
-    if (!offered || this.select.value === eventType) return;
-    this.select.value = eventType;
-    this.#pick();
+    return this.choice.value;
   }
 
   /** The request as the form says it; null when something is wrong, which is shown at its place. */
@@ -116,8 +89,7 @@ export class Query {
     return { request, wrong: filter.wrong || start.wrong || end.wrong };
   }
 
-  #pick() {
-    const view = this.#app.schemas[this.eventType];
+  #pick(view) {
     this.#fields = view === undefined ? [] : fieldsOf(view);
     this.filters.fields = this.#fields;
     this.picked(this.#fields);

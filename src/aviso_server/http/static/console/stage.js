@@ -121,7 +121,7 @@ export class Stage {
     this.#notes.total = Math.max(0, notifications.length - this.#notes.limit);
     this.#fresh = 0;
     this.#take(notifications.slice(-this.#notes.limit));
-    this.table.element.scrollTop = 0;
+    this.table.rewind();
   }
 
   /** Begin anew. */
@@ -132,8 +132,8 @@ export class Stage {
     this.#fresh = 0;
     this.map.clear();
     this.details.close();
+    this.table.rewind();
     this.table.refresh();
-    this.table.element.scrollTop = 0;
     this.#count();
   }
 

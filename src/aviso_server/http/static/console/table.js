@@ -19,6 +19,9 @@ export class Table {
   #active = -1;
   #chosen = null;
   #asked = false;
+  /** Where it is scrolled to and how high it is, as last told: asking would lay the page out. */
+  #top = 0;
+  #height = 0;
   #prefix = uid("row");
 
   /**
@@ -38,10 +41,10 @@ export class Table {
       this.body,
       this.empty,
     );
-    this.element.addEventListener("scroll", () => this.#later(), { passive: true });
+    this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.element.addEventListener("keydown", (event) => this.#key(event));
     this.body.addEventListener("click", (event) => this.#click(event));
-    new ResizeObserver(() => this.#later()).observe(this.element);
+    new ResizeObserver(() => this.#resized()).observe(this.element);
   }
 
   /** @param {Column[]} columns */
@@ -59,11 +62,19 @@ export class Table {
 
   /** The notes changed: `added` newer ones came on top. */
   refresh(added = 0) {
-    const scrolled = this.element.scrollTop;
     if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#notes.size - 1);
     this.#size();
-    if (scrolled > ROW) this.element.scrollTop = scrolled + added * ROW;
-    this.#later();
+    if (this.#top > ROW && added > 0) {
+      this.#top += added * ROW;
+      this.element.scrollTop = this.#top;
+    }
+    this.#draw();
+  }
+
+  /** Go to the newest. */
+  rewind() {
+    this.#top = 0;
+    this.element.scrollTop = 0;
   }
 
   /** Mark the row of a notification; null marks none. */
@@ -79,6 +90,16 @@ export class Table {
     const room = clientHeight - this.head.offsetHeight;
     if (top < scrollTop) this.element.scrollTop = top;
     else if (top + ROW > scrollTop + room) this.element.scrollTop = top + ROW - room;
+  }
+
+  #scrolled() {
+    this.#top = this.element.scrollTop;
+    this.#later();
+  }
+
+  #resized() {
+    this.#height = this.element.clientHeight;
+    this.#later();
   }
 
   #size() {
@@ -99,8 +120,8 @@ export class Table {
 
   #draw() {
     this.#size();
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - SPARE);
-    const fits = Math.ceil(this.element.clientHeight / ROW) + 2 * SPARE;
+    const first = Math.max(0, Math.floor(this.#top / ROW) - SPARE);
+    const fits = Math.ceil(this.#height / ROW) + 2 * SPARE;
     const last = Math.min(this.#notes.size, first + fits);
     while (this.#rows.length < last - first) this.#grow();
     this.#rows.forEach((row, place) => {

@@ -52,12 +52,12 @@ export class LiveView {
 
   /** The event types changed, or the caller. */
   offer(eventTypes) {
-    this.query.offer(eventTypes);
+    this.query.choice.offer(eventTypes);
   }
 
   /** Turn to an event type, as the overview asks. */
   choose(eventType) {
-    this.query.choose(eventType);
+    this.query.choice.turn(eventType);
   }
 
   themed() {

@@ -1,8 +1,9 @@
 // The publish view: a form from the schema; what the server refuses is told at the field.
 
 import { Announcement } from "../announce.js";
+import { Choice } from "../choice.js";
 import { fieldOf } from "../complaints.js";
-import { fill, h, uid } from "../dom.js";
+import { fill, h } from "../dom.js";
 import { fieldsOf } from "../fields.js";
 import { icon } from "../icons.js";
 import { WorldMap } from "../map/map.js";
@@ -15,13 +16,11 @@ const SHAPE = "announcement";
 
 export class PublishView {
   #app;
-  #offered = "";
   #names = [];
 
   constructor(app) {
     this.#app = app;
-    const id = uid("event");
-    this.select = h("select", { id, class: "event", on: { change: () => this.#pick() } });
+    this.choice = new Choice(() => app.schemas, (view) => this.#pick(view));
     this.go = h("button", { type: "submit", class: "primary" }, icon("publish"), "Publish");
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.done = h("ol", { class: "done" });
@@ -35,12 +34,7 @@ export class PublishView {
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to publish" },
-      h(
-        "div",
-        { class: "field" },
-        h("label", { class: "label", htmlFor: id }, "event type"),
-        this.select,
-      ),
+      this.choice.element,
       this.announcement.element,
       h("div", { class: "go" }, this.go),
       this.trouble,
@@ -76,30 +70,19 @@ export class PublishView {
     this.#nothing();
   }
 
-  /** The event types changed; a form somebody fills in is left alone without need. */
   offer(eventTypes) {
-    const offered = JSON.stringify([eventTypes, this.#app.schemas]);
-    if (offered === this.#offered) return;
-    this.#offered = offered;
-    const before = this.select.value;
-    fill(this.select, eventTypes.map((name) => h("option", { value: name }, name)));
-    if (eventTypes.includes(before)) this.select.value = before;
-    this.#pick();
+    this.choice.offer(eventTypes);
   }
 
   choose(eventType) {
-    const offered = [...this.select.options].some((option) => option.value === eventType);
-    if (!offered || this.select.value === eventType) return;
-    this.select.value = eventType;
-    this.#pick();
+    this.choice.turn(eventType);
   }
 
   themed() {
     this.map.refreshTheme();
   }
 
-  #pick() {
-    const view = this.#app.schemas[this.select.value];
+  #pick(view) {
     const fields = view === undefined ? [] : fieldsOf(view);
     this.#names = [...fields.map((field) => field.name), "payload"];
     const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
@@ -123,7 +106,7 @@ export class PublishView {
   }
 
   #request({ identifier, payload }) {
-    return requestOf({ kind: "notify", eventType: this.select.value, identifier, payload });
+    return requestOf({ kind: "notify", eventType: this.choice.value, identifier, payload });
   }
 
   /** Send what was given. The server says what is wrong; its word stands before our hints. */

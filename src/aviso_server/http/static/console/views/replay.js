@@ -69,11 +69,11 @@ export class ReplayView {
   }
 
   offer(eventTypes) {
-    this.query.offer(eventTypes);
+    this.query.choice.offer(eventTypes);
   }
 
   choose(eventType) {
-    this.query.choose(eventType);
+    this.query.choice.turn(eventType);
   }
 
   themed() {
