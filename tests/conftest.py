@@ -26,3 +26,14 @@ def _quiet() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(50),
         logger_factory=structlog.ReturnLoggerFactory(),
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse to run when groups have no effect: every process would start a JVM and a browser."""
+    if not getattr(config.option, "loadgroup", False):
+        return
+    grouped = (item.nodeid for item in items if item.get_closest_marker("xdist_group"))
+    lost = next((name for name in grouped if "@" not in name), None)
+    if lost is not None:
+        raise pytest.UsageError(f"pytest-xdist does not see the group of {lost}")
