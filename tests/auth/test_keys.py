@@ -68,6 +68,7 @@ def test_keys_are_pinned_to_their_algorithm() -> None:
         pem(ec.generate_private_key(ec.SECP384R1())),
         pem(rsa.generate_private_key(public_exponent=65537, key_size=1024)),  # noqa: S505 - to be refused
     ],
+    ids=["empty", "text", "damaged", "private", "another algorithm", "another curve", "short"],
 )
 def test_files_that_are_refused(text: bytes) -> None:
     """No key, a private key, or a key that is not supported."""

@@ -10,6 +10,11 @@ from typer.testing import CliRunner
 
 from aviso_server.cli.commands import app
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.plan import planned, question
+from aviso_server.pipeline.replay.ledger import Entry
+from aviso_server.pipeline.replay.options import Server
+from aviso_server.pipeline.replay.server import _ledger
+from aviso_server.pipeline.sink.options import parse_options
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
@@ -62,6 +67,32 @@ def test_bad_places_and_questions(tmp_path: Path) -> None:
         assert (code, said in output, output.count("\n")) == (1, True, 1), output
         assert output.startswith("aviso-server pipeline replay: ")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_already(tmp_path: Path) -> None:
+    """Files are not written over, nor ledgers; a replay that is complete only says so."""
+    place = Place(str(tmp_path / "lake"))
+    filled(place, [record(n, "ev") for n in range(1, 4)])
+    # Spark would not be found there, and that would be the error.
+    known = ("--lake", place.path, "--master", "spark://127.0.0.1:1")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").touch()
+    code, output = invoke("ev", *known, "--output", str(tmp_path / "out"))
+    assert (code, "exists already: choose another output" in output) == (1, True)
+    state = ("--state", str(tmp_path / "state"), "--to-server", "http://127.0.0.1:1")
+    asked = question("ev", lake=place)
+    target = Server(
+        sink=parse_options({"url": state[-1], "onReject": "fail"}), state=Path(state[1])
+    )
+    ledger = _ledger(planned(asked), target, chunk=10)
+    ledger.note(Entry(3, target=7, published=3, complete=True))
+    ledger.close()
+    code, output = invoke("ev", *known, *state)
+    assert code == 0
+    assert output.startswith("3 notifications of ev, from sequences 1 to 3, to http://127.0.0.1:1")
+    assert output.endswith("3 of them by earlier runs\n")
+    code, output = invoke("ev", *known, "--from-id", "2", *state)
+    assert (code, "belongs to another replay (differing: start)" in output) == (1, True)
 
 
 def test_help_has_an_example() -> None:

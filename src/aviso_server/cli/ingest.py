@@ -120,7 +120,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
     kind = format_ or _guessed(source)
     given = _Given(source or [], kind, mapping, event_type, storage_option)
     with sparked.told("ingest", verbose=verbose):
-        from aviso_server.pipeline.ingest.job import Options, run  # noqa: PLC0415
+        from aviso_server.pipeline.ingest.job import Options, finished, run  # noqa: PLC0415
 
         options = Options(
             source=_source(settings, given, to),
@@ -140,8 +140,10 @@ def ingest(  # noqa: PLR0913 - the options of a command
             remote=remote,
             app_name="aviso-server ingest",
         )
-        with sparked.session(chosen) as spark:
-            outcome = run(options, spark, told=_say)
+        outcome = finished(options)  # before Spark is started for nothing
+        if outcome is None:
+            with sparked.session(chosen) as spark:
+                outcome = run(options, spark, told=_say)
     _summary(options, outcome)
 
 

@@ -235,13 +235,15 @@ def need_spark() -> None:
 
 def _run(question: "Question", target: "Files | Server", spark: "SparkOptions") -> None:
     from aviso_server.pipeline.plan import planned  # noqa: PLC0415 - loaded when used
-    from aviso_server.pipeline.replay.job import run  # noqa: PLC0415
+    from aviso_server.pipeline.replay.job import finished, run  # noqa: PLC0415
     from aviso_server.pipeline.replay.options import Files, Options  # noqa: PLC0415
 
     begun = time.monotonic()
-    plan = planned(question)
-    with sparked.session(spark) as session, _shown(question.event_type) as tell:
-        outcome = run(session, Options(question=question, target=target), tell=tell, plan=plan)
+    plan, options = planned(question), Options(question=question, target=target)
+    outcome = finished(options, plan)
+    if outcome is None:
+        with sparked.session(spark) as session, _shown(question.event_type) as tell:
+            outcome = run(session, options, tell=tell, plan=plan)
     where = target.path if isinstance(target, Files) else target.sink.url
     typer.echo(_summary(question.event_type, outcome, where, time.monotonic() - begun))
 

@@ -33,6 +33,7 @@ from aviso_server.pipeline.ingest.job import (
     Options,
     Outcome,
     TooManyRejected,
+    finished,
     run,
 )
 from aviso_server.pipeline.ingest.publish import stored_since
@@ -99,8 +100,11 @@ def test_files_are_published_in_the_order_of_time(tmp_path: Path, spark: SparkSe
         assert (outcome.read, outcome.added, outcome.repeated, outcome.rejected) == (43, 40, 0, 3)
         assert payloads(server.url) == list(range(40))
         again = run(options, spark)
-        assert (again.read, again.added, again.repeated, again.rejected) == (43, 0, 40, 3)
+        assert again == replace(outcome, added=0, repeated=40)
+        assert again == finished(options)  # which needs no Spark
         assert payloads(server.url) == list(range(40))
+        with pytest.raises(TooManyRejected, match="3 of 43 rows are rejected, 2 may be"):
+            finished(replace(options, max_rejected=2))
     assert outcome.dead_letters == str(tmp_path / "state" / "rejected")
     letters = pq.read_table(
         next((tmp_path / "state" / "rejected").glob("run=*")), partitioning=None
@@ -144,18 +148,29 @@ def test_a_run_that_was_ended_goes_on(tmp_path: Path, spark: SparkSession) -> No
 def test_too_many_rejected_rows_end_it_before_anything_is_published(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    """The error says how many and why, and where they are."""
+    """The error says how many and why, and where they are; the file can be mended and taken in."""
     source = tmp_path / "x.ndjson"
-    source.write_text("x\ny\n" + line(1, 1))
-    options = Options(
-        source=FromFiles(tuple(files([str(source)])), "ndjson"),
-        catalogue=CATALOGUE,
-        state=tmp_path / "state",
-        server=parse_options({"url": "http://127.0.0.1:1", "onReject": "fail"}),
-        max_rejected=1,
-    )
-    with pytest.raises(TooManyRejected, match=r"2 of 3 rows are rejected, 1 may be.*JSON parsing"):
-        run(options, spark)
+    with server_process(document(), tmp_path) as server:
+
+        def ingest() -> Outcome:
+            options = Options(
+                source=FromFiles(tuple(files([str(source)])), "ndjson"),
+                catalogue=CATALOGUE,
+                state=tmp_path / "state",
+                server=parse_options({"url": server.url, "onReject": "fail"}),
+                max_rejected=1,
+            )
+            assert finished(options) is None
+            return run(options, spark)
+
+        source.write_text("x\ny\n" + line(1, 1))
+        why = r"2 of 3 rows are rejected, 1 may be.*JSON parsing"
+        with pytest.raises(TooManyRejected, match=why):
+            ingest()
+        assert payloads(server.url) == []
+        source.write_text(line(1, 1) + "\n" + line(2, 2))
+        assert ingest().added == 2
+        assert payloads(server.url) == [1, 2]
 
 
 def test_a_lake_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:

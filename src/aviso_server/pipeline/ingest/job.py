@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from aviso_server.lake.layout import Place
 from aviso_server.pipeline.failure import failure_of
 from aviso_server.pipeline.ingest.publish import KEY, Publisher
 from aviso_server.pipeline.ingest.rows import DDL
-from aviso_server.pipeline.ingest.stage import FromFiles, FromLog, Reason, Source, frame, reasons
-from aviso_server.pipeline.ingest.state import Run, State, locked
+from aviso_server.pipeline.ingest.stage import FromFiles, FromLog, Source, frame, reasons
+from aviso_server.pipeline.ingest.state import Reason, Run, State, locked
 from aviso_server.pipeline.ingest.store import Kept, store
 from aviso_server.pipeline.sink.options import Options as Server
 
@@ -81,12 +81,30 @@ def run(options: Options, spark: SparkSession, *, told: Told = lambda _: None) -
         raise IngestFailed(failure_of(error).text) from error
 
 
+def finished(options: Options) -> Outcome | None:
+    """What is told of files that an earlier run published, so that none needs to be started."""
+    # Logs and lakes may have grown; a lake remembers what it has itself.
+    if options.lake is not None or not isinstance(options.source, FromFiles):
+        return None
+    begun = State(options.state).begun(_digest(options))
+    if begun is None or begun.stage != "done":
+        return None
+    _check_rejected(options, begun, begun.reasons, begun.dead_letters)
+    return Outcome(
+        begun.read,
+        0,
+        begun.published,
+        begun.rejected,
+        reasons=begun.reasons,
+        dead_letters=begun.dead_letters,
+    )
+
+
 def _run(options: Options, spark: SparkSession, state: State, *, told: Told) -> Outcome:
+    if (known := finished(options)) is not None:
+        return known
     digest = _digest(options)
     begun = state.begun(digest)
-    # Files that were taken in are not read again; logs and lakes may have grown.
-    if begun is not None and begun.stage == "done" and isinstance(options.source, FromFiles):
-        return Outcome(begun.read, 0, begun.published, begun.rejected)
     if begun is None or begun.stage != "publishing":
         begun = _staged(options, spark, state, state.begin(digest), told=told)
     return _taken_in(options, spark, state, begun, told=told)
@@ -113,12 +131,7 @@ def _staged(options: Options, spark: SparkSession, state: State, begun: Run, *, 
     rows.write.mode("overwrite").parquet(str(state.staged))
     counts = F.count("*").alias("read"), F.count("code").alias("rejected")
     (told_,) = _judged(spark, state).agg(*counts).collect()
-    staged = replace(begun, read=told_["read"], rejected=told_["rejected"])
-    if options.server is not None:
-        # From here on a run that is ended goes on with what is staged.
-        staged = replace(staged, stage="publishing")
-    state.note(staged)
-    return staged
+    return replace(begun, read=told_["read"], rejected=told_["rejected"])
 
 
 def _judged(spark: SparkSession, state: State) -> DataFrame:
@@ -132,18 +145,29 @@ def _taken_in(
     good, bad = judged.where("code is null"), judged.where("code is not null")
     why = reasons(bad) if rejected else []
     letters = _buried(options, begun.digest, bad) if rejected else None
-    if options.max_rejected is not None and rejected > options.max_rejected:
-        raise TooManyRejected(
-            f"{rejected} of {begun.read} rows are rejected, {options.max_rejected} may be; "
-            f"the first reason: {why[0].example} ({why[0].count} like it). See {letters}"
-        )
+    _check_rejected(options, begun, why, letters)
     outcome = Outcome(begun.read, 0, 0, rejected, tuple(why), 0, letters)
     if options.lake is not None:
         told("writing to the lake")
         kept: Kept = store(spark, options.lake, good, bad)
         return replace(outcome, added=kept.added, repeated=kept.repeated, missing=kept.missing)
+    # From here on a run that is ended goes on with what is staged; before, sources may change.
+    begun = replace(begun, stage="publishing")
+    state.note(begun)
     told("publishing")
     return _published(options, spark, state, begun, good=good, outcome=outcome)
+
+
+def _check_rejected(
+    options: Options, begun: Run, why: Sequence[Reason], letters: str | None
+) -> None:
+    most = options.max_rejected
+    if most is None or begun.rejected <= most:
+        return
+    first = f"; the first reason: {why[0].example} ({why[0].count} like it)" if why else ""
+    raise TooManyRejected(
+        f"{begun.rejected} of {begun.read} rows are rejected, {most} may be{first}. See {letters}"
+    )
 
 
 def _published(
@@ -180,7 +204,16 @@ def _published(
     todo.select(KEY).write.mode("overwrite").parquet(str(state.published / f"run={begun.id}"))
     rejected = outcome.rejected + refused
     taken = outcome.read - rejected
-    state.note(replace(begun, stage="done", rejected=rejected, published=taken))
+    state.note(
+        replace(
+            begun,
+            stage="done",
+            rejected=rejected,
+            published=taken,
+            reasons=tuple(why),
+            dead_letters=letters,
+        )
+    )
     state.clear()
     return Outcome(outcome.read, added, taken - added, rejected, reasons=why, dead_letters=letters)
 

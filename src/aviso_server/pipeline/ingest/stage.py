@@ -27,6 +27,7 @@ from aviso_server.pipeline.ingest.files import (
 )
 from aviso_server.pipeline.ingest.judge import Judge
 from aviso_server.pipeline.ingest.rows import DDL, judged
+from aviso_server.pipeline.ingest.state import Reason
 from aviso_server.pipeline.ingest.table import ColumnMap, claims, rows_of
 from aviso_server.pipeline.past import archived
 from aviso_server.pipeline.spread import spread
@@ -68,16 +69,6 @@ class FromLake:
 
 Source: TypeAlias = FromFiles | FromLog | FromLake
 Way: TypeAlias = Literal["publish", "store"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A kind of rejection, with one example."""
-
-    code: str
-    field: str | None
-    count: int
-    example: str
 
 
 def frame(spark: SparkSession, source: Source, catalogue: Catalogue, *, stored: bool) -> DataFrame:

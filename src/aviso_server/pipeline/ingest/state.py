@@ -36,6 +36,16 @@ class StateFailed(AvisoError):
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """A kind of rejection, with one example."""
+
+    code: str
+    field: str | None
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One ingest."""
 
@@ -46,6 +56,10 @@ class Run:
     read: int = 0
     rejected: int = 0
     published: int = 0
+    reasons: tuple[Reason, ...] = ()
+    """Of what was rejected; known when it is done, as is what follows."""
+    dead_letters: str | None = None
+    """Where rejected rows are."""
 
 
 @dataclass(frozen=True, slots=True)

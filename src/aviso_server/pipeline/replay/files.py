@@ -62,6 +62,14 @@ def write_files(
     return Outcome(output.rows, plan.first, plan.last, files=len(output.told))
 
 
+def check_new(target: Files) -> None:
+    """ReplayFailed for an output that is there."""
+    try:
+        _Output(target).check()
+    except OSError as error:
+        raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
+
+
 def _rows(spark: SparkSession, plan: Plan, target: Files) -> DataFrame:
     rows = answer(spark, plan)
     return typed(rows, plan.schema) if target.typed else rows
@@ -96,6 +104,12 @@ class _Output:
         return Folder(str(final.local.absolute().with_name(f".{final.local.name}.{self.run}")))
 
     def begin(self) -> None:
+        """Make the folder; ReplayFailed for an output that is there."""
+        self.check()
+        self._begun = True
+        self._folder.open()
+
+    def check(self) -> None:
         """Refuse an output that is there."""
         final = self._final
         if final.remote:
@@ -106,8 +120,6 @@ class _Output:
             )
         if taken:
             raise ReplayFailed(f"{final.path} exists already: choose another output")
-        self._begun = True
-        self._folder.open()
 
     def add(self, rows: DataFrame, first: int, last: int) -> None:
         """Write the rows of a range."""

@@ -5,9 +5,20 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from aviso_server.pipeline.plan import Plan, planned
-from aviso_server.pipeline.replay.files import write_files
+from aviso_server.pipeline.replay.files import check_new, write_files
 from aviso_server.pipeline.replay.options import Files, Options, Outcome, Progress
-from aviso_server.pipeline.replay.server import publish
+from aviso_server.pipeline.replay.server import publish, published
+
+
+def finished(options: Options, plan: Plan) -> Outcome | None:
+    """What came of a replay to a server that is complete; AvisoError for what would fail at once.
+
+    Asked before Spark is started, which may then not be needed.
+    """
+    if isinstance(options.target, Files):
+        check_new(options.target)
+        return None
+    return published(plan, options.target, chunk=options.chunk)
 
 
 def run(

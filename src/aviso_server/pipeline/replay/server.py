@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from aviso_server.core.json import compact, parse
 from aviso_server.pipeline.past import answer
 from aviso_server.pipeline.plan import Plan
-from aviso_server.pipeline.replay.ledger import Entry, Head, Ledger
+from aviso_server.pipeline.replay.ledger import LEDGER, Entry, Head, Ledger
 from aviso_server.pipeline.replay.options import (
     Outcome,
     Progress,
@@ -52,8 +52,7 @@ def publish(
     tell: Callable[[Progress], None],
 ) -> Outcome:
     """Publish the answer of a plan, or what is left of it; ReplayFailed if it cannot go on."""
-    head = Head(_job(plan, target), plan.first, plan.last, target.sink.batch_size, chunk)
-    ledger = Ledger(target.state, head)
+    ledger = _ledger(plan, target, chunk)
     client = Client(target.sink)
     try:
         with spark_failures():
@@ -63,6 +62,27 @@ def publish(
     finally:
         client.close()
         ledger.close()
+
+
+def published(plan: Plan, target: Server, *, chunk: int) -> Outcome | None:
+    """The outcome of a replay that is complete; ReplayFailed if the ledger is that of another."""
+    if not (target.state / LEDGER).exists():
+        return None
+    ledger = _ledger(plan, target, chunk)
+    try:
+        return _outcome(ledger, ledger.entry.published) if ledger.entry.complete else None
+    finally:
+        ledger.close()
+
+
+def _ledger(plan: Plan, target: Server, chunk: int) -> Ledger:
+    head = Head(_job(plan, target), plan.first, plan.last, target.sink.batch_size, chunk)
+    return Ledger(target.state, head)
+
+
+def _outcome(ledger: Ledger, resumed: int) -> Outcome:
+    head, entry = ledger.head, ledger.entry
+    return Outcome(entry.published, head.first, head.last, resumed=resumed, rejected=entry.rejected)
 
 
 class _Run:
@@ -108,14 +128,7 @@ class _Run:
             self._note(last)
         if not self._ledger.entry.complete:
             self._ledger.note(replace(self._ledger.entry, complete=True))
-        entry = self._ledger.entry
-        return Outcome(
-            entry.published,
-            head.first,
-            head.last,
-            resumed=self._before,
-            rejected=entry.rejected,
-        )
+        return _outcome(self._ledger, self._before)
 
     def _send_all(self, found: Iterator[Item]) -> None:
         # The size of requests is that of the first run: what any killed run may have sent beyond
