@@ -115,7 +115,7 @@ def test_tables_made_by_others_are_brought_up_to_date(
 def test_it_goes_on_through_an_outage_of_nats(
     spark: SparkSession, server: NatsServer, tmp_path: Path
 ) -> None:
-    """Continuous: new notifications arrive, NATS goes and comes back, and it ends when told to."""
+    """Nor does it end when somebody stops its query; it does when it is told to."""
     options = _options(server, tmp_path, once=False)
     _fill(server, 0, 5)
     told: list[Snapshot] = []
@@ -123,6 +123,10 @@ def test_it_goes_on_through_an_outage_of_nats(
 
     async def meddle() -> None:
         await _until(lambda: bool(told) and told[-1].archived == 10)
+        for query in spark.streams.active:
+            query.stop()
+        await _until(lambda: "ended, and not by us" in str(told[-1].error))
+        await _until(lambda: told[-1].error is None)
         server.kill()
         await _until(lambda: told[-1].error is not None)
         assert told[-1].stage == "running"

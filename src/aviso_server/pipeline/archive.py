@@ -24,7 +24,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import CHECKPOINTS, NOTIFICATIONS, Place
 from aviso_server.lake.table import ensure
-from aviso_server.pipeline.failure import Failure, failure_of
+from aviso_server.pipeline.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.lakestream import (
     FORMAT,
@@ -191,8 +191,7 @@ class Archive:
             with self._query() as query:
                 self._tally.started(time.time())
                 self._follow(query)
-                error = query.exception() if not self._stop.is_set() else None
-                return None if error is None else failure_of(error)
+                return None if self._stop.is_set() else self._why(query)
         except (PySparkException, Py4JJavaError, AvisoError) as error:
             return failure_of(error)
         except (Py4JError, OSError) as error:
@@ -200,6 +199,13 @@ class Archive:
                 return None
             self._show("failed", GONE)
             raise ArchiveFailed(GONE) from error
+
+    def _why(self, query: StreamingQuery) -> Failure | None:
+        """Why a query ended that nobody told to; None if it was done."""
+        error = query.exception()
+        if error is not None:
+            return failure_of(error)
+        return None if self._options.once else ENDED
 
     @contextmanager
     def _query(self) -> Iterator[StreamingQuery]:

@@ -20,6 +20,7 @@ from support.nats import nats_server
 from support.server import Client, connected
 
 from aviso_server.core.json import Json
+from aviso_server.pipeline.failure import ENDED
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.expected import Part
 from aviso_server.pipeline.live.job import (
@@ -183,6 +184,25 @@ async def test_a_server_without_the_event_type(tmp_path: Path) -> None:
         check(replace(options, event_types=(alert.EVENT_TYPE,)))
     with pytest.raises(LiveFailed, match="slide must be at most"):
         check(replace(options, slide_s=301))
+
+
+class Ended:
+    """A query that is over, though nothing went wrong with it: somebody stopped it."""
+
+    isActive = False  # noqa: N815 - Spark's name
+    recentProgress = ()  # noqa: N815
+
+    def exception(self) -> None:
+        """Why it ended."""
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_queries_end_only_when_there_is_nothing_left(*, once: bool) -> None:
+    """One that ends otherwise is started again, as after a failure."""
+    options = LiveOptions({}, url="http://h", checkpoint="c", once=once)
+    # No session is needed to look at a query.
+    job = Live(None, options)  # type: ignore[arg-type]
+    assert job._follow({RATES: Ended()}) == (None if once else ENDED)  # type: ignore[dict-item]
 
 
 def test_what_spark_tells_is_added_up() -> None:

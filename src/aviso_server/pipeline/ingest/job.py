@@ -82,8 +82,8 @@ def run(options: Options, spark: SparkSession, *, told: Told = lambda _: None) -
 
 
 def finished(options: Options) -> Outcome | None:
-    """What is told of files that an earlier run published, so that none needs to be started."""
-    # Logs and lakes may have grown; a lake remembers what it has itself.
+    """The outcome, if an earlier run has published these very files; asked without Spark."""
+    # Other sources may have grown, and a lake remembers itself what it has.
     if options.lake is not None or not isinstance(options.source, FromFiles):
         return None
     begun = State(options.state).begun(_digest(options))

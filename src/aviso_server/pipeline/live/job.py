@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline import register
-from aviso_server.pipeline.failure import Failure, failure_of
+from aviso_server.pipeline.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
@@ -298,8 +298,12 @@ class Live:
                 self._failures = 0
                 self._show(None)
             for query in queries.values():
-                if query not in active and (error := query.exception()) is not None:
+                if query in active:
+                    continue
+                if (error := query.exception()) is not None:
                     return failure_of(error)
+                if not self._options.once:
+                    return ENDED
             if not active or self._stop.wait(POLL_S):
                 return None
             if self._learn is not None and time.monotonic() - began > LESSON_S:
