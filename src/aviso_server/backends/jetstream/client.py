@@ -11,6 +11,8 @@ from nats.aio.client import Client
 
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 
+_BLANKS = " \t"
+
 _ABANDON_S = 1.0
 """Longest wait for a failed connection to close."""
 
@@ -28,12 +30,15 @@ class NatsClient(Client):
 
         nats-py keeps the last value only. This runs for every message that is read: the whole
         block is decoded at once.
+
+        Only ASCII blanks around a value belong to the protocol. Any other white space belongs to
+        the value: a subject may end with a no-break space, and must be read as it was sent.
         """
         headers: dict[str, str] = {}
         for line in raw.decode(errors="replace").split("\r\n"):
             name, colon, value = line.partition(":")
             if colon:
-                name, value = name.strip(), value.strip()
+                name, value = name.strip(_BLANKS), value.strip(_BLANKS)
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
         return headers
 
