@@ -170,6 +170,25 @@ async def test_each_notification_of_a_batch_is_authorised_by_its_own_event_type(
     assert [result["code"] for result in anonymous.data["results"]] == ["UNAUTHORIZED"]
 
 
+async def test_idempotency_keys_belong_to_their_caller(wire: Wire) -> None:
+    """D35: one user's key is no repeat of another's, nor of an anonymous one; in a batch too."""
+    first, second = ("a/b", "c", ()), ("b", "c/a", ())
+    callers: list[User] = [NOBODY, first, second, WRITER]
+    key = ("Idempotency-Key", "one-key-for-all")
+    given = [
+        (await wire.ask("POST", NOTIFY, announcing("ev"), [*headers(user), key])).data["sequence"]
+        for user in (*callers, *callers)
+    ]
+    assert len(set(given)) == len(callers)
+    assert given[: len(callers)] == given[len(callers) :]
+    line = announcing("ev")[:-1] + b', "idempotency_key": "one-key-for-all"}'
+    batched = [
+        (await wire.ask("POST", BATCH, line, headers(user))).data["results"][0]["sequence"]
+        for user in callers
+    ]
+    assert batched == given[: len(callers)]
+
+
 # Credentials
 
 REFUSED = [

@@ -14,7 +14,7 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.http.access import actor, admission
 from aviso_server.http.answers import BatchResponse, ItemAccepted, ItemRefused
 from aviso_server.http.body import read_body
-from aviso_server.http.caller import caller
+from aviso_server.http.caller import caller, key_owner
 from aviso_server.http.errors import JSON_TYPE, error_answer, row_of
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
@@ -37,7 +37,14 @@ async def notify_many(request: web.Request) -> web.Response:
         log_refused(error, Operation.NOTIFY, request)
         return error_answer(error, Operation.NOTIFY, request_id)
     admit = admission(request, Operation.NOTIFY)
-    results = await publish_many(services.backend, services.catalogue, items, key=key, admit=admit)
+    results = await publish_many(
+        services.backend,
+        services.catalogue,
+        items,
+        key=key,
+        owner=key_owner(request),
+        admit=admit,
+    )
     _count(services, items, results)
     answer = _answer(results, request_id, seconds(services.now_ns()))
     structlog.get_logger().info(

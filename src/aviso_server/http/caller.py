@@ -1,5 +1,8 @@
 """Whom a request counts for: its user, and the address of its connection."""
 
+import hashlib
+
+import msgspec
 from aiohttp import web
 
 from aviso_server.http.access import IDENTITY
@@ -13,3 +16,15 @@ def caller(request: web.Request) -> Caller:
     if identity is None:
         return Caller(address)
     return Caller(address, f"{identity.realm or ''}/{identity.username}")
+
+
+def key_owner(request: web.Request) -> str:
+    """Whom idempotency keys belong to (D35): user and realm, or everybody anonymous together.
+
+    A digest, because names may hold anything and the key is stored; the same on every node.
+    """
+    identity = request.get(IDENTITY)
+    if identity is None:
+        return "anonymous"
+    name = msgspec.json.encode([identity.realm, identity.username])
+    return hashlib.sha256(name).hexdigest()[:32]

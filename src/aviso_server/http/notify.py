@@ -17,7 +17,7 @@ from aviso_server.core.wire import parse_request
 from aviso_server.http.access import actor, admission
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body
-from aviso_server.http.caller import caller
+from aviso_server.http.caller import caller, key_owner
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
@@ -40,7 +40,9 @@ async def notify(request: web.Request) -> web.Response:
         refuse_misplaced(message)
         admission(request, Operation.NOTIFY)(schema)
         key = idempotency_key(request) or request_id
-        published = await publish(services.backend, schema, message, key=key)
+        published = await publish(
+            services.backend, schema, message, key=key, owner=key_owner(request)
+        )
     except (RequestError, StorageFailed) as error:
         count_refused(metrics, services.catalogue, error, event_type)
         log_refused(error, Operation.NOTIFY, request, event_type=event_type)

@@ -30,12 +30,15 @@ class Published:
 
 
 async def publish(
-    backend: Backend, schema: Schema, request: NotificationRequest, *, key: str
+    backend: Backend, schema: Schema, request: NotificationRequest, *, key: str, owner: str
 ) -> Published:
-    """Validate and store; returns only once the backend has it (http.md 4.1 steps 12 to 14)."""
+    """Validate and store; returns only once the backend has it (http.md 4.1 steps 12 to 14).
+
+    Keys are told apart by their ``owner`` (D35), whose name must not hold a slash.
+    """
     notification = notification_of(schema, request)
     try:
-        receipt = await backend.append(notification, key=key)
+        receipt = await backend.append(notification, key=f"{owner}/{key}")
         if receipt.repeated:
             await _compare(backend, notification, receipt, key)
     except (RequestError, StorageFailed):
@@ -51,6 +54,7 @@ async def publish_many(
     items: Sequence[Item],
     *,
     key: str,
+    owner: str,
     admit: Callable[[Schema], None] = lambda _: None,
 ) -> list[Published | AvisoError]:
     """Publish what can be published; one result per item, in order.
@@ -70,7 +74,9 @@ async def publish_many(
                 schema = catalogue.find(request.event_type)
                 refuse_misplaced(request)
                 admit(schema)
-                return await publish(backend, schema, request, key=own_key or f"{key}#{number}")
+                return await publish(
+                    backend, schema, request, key=own_key or f"{key}#{number}", owner=owner
+                )
             except AvisoError as error:
                 return error
 
@@ -80,7 +86,10 @@ async def publish_many(
 async def _compare(
     backend: Backend, notification: Notification, receipt: Receipt, key: str
 ) -> None:
-    """Refuse a key that stands for another notification; what is gone cannot be compared."""
+    """Refuse a key that stands for another notification; what is gone cannot be compared.
+
+    A repeat may also be our own: sent again after a lost acknowledgement. Then both are equal.
+    """
     event_type, sequence = notification.event_type, receipt.sequence
     batch = await backend.read(event_type, sequence, sequence, limit=1)
     for entry in batch.entries:

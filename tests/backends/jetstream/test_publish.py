@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from backends.contract import CATALOGUE, append, notification, read_all
 from backends.jetstream.conftest import BRISK, Opener, brisk, eventually
+from support.journal import recorded
 from support.nats import nats_server
 
-from aviso_server.backends.backend import Bounds
+from aviso_server.backends.backend import Bounds, Receipt
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.errors import HistoryFailed, SetupFailed, StorageFailed
 
@@ -63,3 +64,21 @@ async def test_many_in_flight(opened: Opener) -> None:
     )
     assert sorted({r.sequence for r in receipts}) == list(range(1, 501))
     assert sum(r.repeated for r in receipts) == 500
+
+
+async def test_a_repeat_is_told_after_a_pause_too(tmp_path: Path) -> None:
+    """A key that was used before is a repeat although NATS paused meanwhile: callers compare.
+
+    Taken for our own second copy, it was acknowledged with the other notification's sequence.
+    """
+    with nats_server(tmp_path) as server, recorded() as journal:
+        options = replace(brisk(server.url), publish_retry_attempts=20)
+        backend = await JetStreamBackend.open(options, CATALOGUE)
+        assert await backend.append(notification(payload="A"), key="k") == Receipt(1)
+        server.pause()
+        waiting = asyncio.ensure_future(backend.append(notification(payload="B"), key="k"))
+        await journal.seen("backend.jetstream.publish.retry.channel_closed")
+        server.resume()
+        async with asyncio.timeout(30):
+            assert await waiting == Receipt(1, repeated=True)
+        await backend.close()

@@ -12,7 +12,7 @@ import pytest
 from backends.jetstream.conftest import eventually
 from support.config import document
 from support.jetstream import behind, consumers, lose_consumers, ready, status, stormy
-from support.journal import Journal
+from support.journal import Journal, recorded
 from support.nats import NatsServer
 from support.process import server_process
 from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
@@ -122,6 +122,31 @@ async def test_key_across_an_unclear_failure(own: NatsServer) -> None:
         assert await publishing == 2
         await storm.settle()
         assert watcher.received == [1, 2, 3]
+
+
+async def test_reused_key_across_a_pause(own: NatsServer) -> None:
+    """200 means stored as sent (D35): a key that stands for A refuses B, however NATS fared."""
+    key = {"Idempotency-Key": "one-key"}
+    first, second = ({"event_type": "storm", "identifier": LAST, "payload": p} for p in "AB")
+    async with (
+        stormy(own, {"publish_retry_attempts": 20}) as storm,
+        aiohttp.ClientSession() as http,
+    ):
+        address = f"{storm.url}/api/v1/notification"
+        async with http.post(address, json=first, headers=key) as answer:
+            assert answer.status == 200
+        with recorded() as journal:
+            own.pause()
+            asking = asyncio.create_task(http.post(address, json=second, headers=key))
+            await journal.seen("backend.jetstream.publish.retry.channel_closed")
+            own.resume()
+            async with await asking as answer:
+                assert (answer.status, (await answer.json())["code"]) == (
+                    409,
+                    "IDEMPOTENCY_KEY_REUSED",
+                )
+        async with http.post(address, json=first, headers=key) as answer:
+            assert (await answer.json())["sequence"] == 1
 
 
 async def test_replay_across_a_restart(own: NatsServer) -> None:

@@ -58,7 +58,7 @@ class Publisher:
         attempts = self._options.publish_retry_attempts
         for attempt in range(1, attempts + 1):
             try:
-                return await self._attempt(schema, message, first=attempt == 1)
+                return await self._attempt(schema, message)
             except SetupFailed as error:
                 raise StorageFailed(NOT_SENT, details=error.message) from error
             except (Unavailable, Refused) as error:
@@ -69,7 +69,7 @@ class Publisher:
                 await self._wait(attempt, error)
         raise StorageFailed(NOT_SENT)
 
-    async def _attempt(self, schema: Schema, message: Message, *, first: bool) -> Ack:
+    async def _attempt(self, schema: Schema, message: Message) -> Ack:
         await self._streams.ensure(schema)
         try:
             answer = await self._connection.request(
@@ -86,8 +86,9 @@ class Publisher:
         sequence = ack.get("seq")
         if not isinstance(sequence, int):
             raise Unavailable("the acknowledgement has no sequence")
-        # A repeat met while sending again is most likely our own first copy.
-        return Ack(sequence, first and ack.get("duplicate") is True)
+        # Met while sending again it is most likely our own first copy, but not surely: the key
+        # may have been used before for something else. Whoever asked compares.
+        return Ack(sequence, ack.get("duplicate") is True)
 
     async def _wait(self, attempt: int, error: Exception) -> None:
         delay_s = self._options.publish_retry_base_delay_s * 2 ** (attempt - 1)
