@@ -77,16 +77,20 @@ class StartFailed(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-async def open_backend(settings: Settings, *, pace: Pace | None = None) -> Backend:
+async def open_backend(
+    settings: Settings, *, pace: Pace | None = None, lake: "Lake | None" = None
+) -> Backend:
     """The configured backend, ready to be used; StartFailed when it cannot be.
 
-    ``pace`` sets the waits that operators have no setting for.
+    ``pace`` sets the waits that operators have no setting for. With a ``lake`` nothing is stored
+    in a log that does not go on where the lake ends.
     """
     chosen = settings.notification_backend
     if chosen.kind == JetStreamBackend.kind:
         try:
             options = replace(jetstream_options(settings), pace=pace or Pace())
-            return await JetStreamBackend.open(options, settings.catalogue)
+            marks = None if lake is None else lake.mark
+            return await JetStreamBackend.open(options, settings.catalogue, marks=marks)
         except CannotStart as error:
             raise StartFailed(str(error)) from error
     limits = chosen.in_memory

@@ -152,11 +152,11 @@ async def serving(
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
         tls = _certificates(settings)
         metrics = build_metrics(settings, cells)
-        backend = metered(await open_backend(settings, pace=pace), metrics)
-        stack.push_async_callback(_close, backend)
         lake = open_lake(settings)
         if lake is not None:
             stack.push_async_callback(lake.close)
+        backend = metered(await open_backend(settings, pace=pace, lake=lake), metrics)
+        stack.push_async_callback(_close, backend)
         sources = build_sources(settings, backend, metrics=metrics, archive=lake)
         services = build_services(settings, backend, sources, archive=lake)
         if job is not None:

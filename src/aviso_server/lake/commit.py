@@ -20,7 +20,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from aviso_server.lake.files import Written, remove, trimmed
-from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place, mark
+from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
+from aviso_server.lake.marks import read_mark, transactions
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import ensure
 
@@ -64,7 +65,7 @@ def commit(place: Place, written: Sequence[Written], marks: Mapping[str, int]) -
 
 def archived_through(table: DeltaTable, event_type: str) -> int:
     """The sequence up to which an event type is archived, 0 before its first commit."""
-    return table.transaction_version(mark(event_type)) or 0
+    return read_mark(table, event_type).through
 
 
 def _above(place: Place, written: Sequence[Written], through: Mapping[str, int]) -> list[Written]:
@@ -101,6 +102,6 @@ def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int]
         commit_properties=CommitProperties(
             # Retrying inside delta-rs would not look at the marks again.
             max_commit_retries=0,
-            app_transactions=[Transaction(mark(name), upto) for name, upto in marks.items()],
+            app_transactions=[Transaction(*item) for item in transactions(marks, written).items()],
         ),
     )

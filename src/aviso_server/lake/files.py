@@ -50,6 +50,8 @@ class Written:
     """Lowest sequence."""
     last: int
     """Highest sequence."""
+    last_ns: int
+    """Its storage time."""
     statistics: str
     """Delta's JSON: number of rows, lowest and highest values, nulls."""
 
@@ -69,6 +71,8 @@ class _Open:
     weight: int = 0
     """and their bytes."""
     rows: int = 0
+    last_ns: int = 0
+    """Storage time of the last row."""
     ranges: dict[str, tuple[Json, Json]] = field(default_factory=dict)
     nulls: dict[str, int] = field(default_factory=dict)
 
@@ -145,6 +149,7 @@ class FileWriter:
                 target.rows,
                 first,
                 last,
+                target.last_ns,
                 _statistics(target),
             )
         )
@@ -203,6 +208,7 @@ def _flush(target: _Open, count: int) -> None:
     target.weight = sum(batch.nbytes for batch in target.waiting)
     target.pending -= count
     target.rows += count
+    target.last_ns = group["time_ns"][-1].as_py()
     for name in STATISTICS:
         column = group[name]
         target.nulls[name] = target.nulls.get(name, 0) + column.null_count

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from aviso_server.lake.commit import archived_through
+from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import BOX
+from aviso_server.lake.marks import read_mark
 from aviso_server.lake.ranges import EVERYWHERE, MOST, Floats, Ints, Ranges
 
 
@@ -45,7 +46,7 @@ class Index:
         self.version = -1 if table is None else table.version()
         self._table = table
         self._files: Mapping[str, Files] = {} if table is None else _files(table)
-        self._through: dict[str, int] = {}
+        self._marks: dict[str, Mark] = {}
 
     @property
     def event_types(self) -> list[str]:
@@ -56,12 +57,11 @@ class Index:
         """The files of an event type; None where there are none."""
         return self._files.get(event_type)
 
-    def through(self, event_type: str) -> int:
+    def mark(self, event_type: str) -> Mark:
         """How far an event type is archived; to be asked before the table moves on."""
-        known = self._through.get(event_type)
+        known = self._marks.get(event_type)
         if known is None:
-            known = 0 if self._table is None else archived_through(self._table, event_type)
-            self._through[event_type] = known
+            known = self._marks[event_type] = read_mark(self._table, event_type)
         return known
 
 

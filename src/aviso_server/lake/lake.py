@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
+from aviso_server.core.mark import Mark
 from aviso_server.lake.dead import DeadLetters
 from aviso_server.lake.extent import Extent, Piece
 from aviso_server.lake.follow import renewed
@@ -57,6 +58,10 @@ class Lake:
     async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
         """What is archived and visible; ``fresh`` looks at the table now."""
         return await self._run(self._extent, event_type, fresh=fresh)
+
+    async def mark(self, event_type: str) -> Mark:
+        """How far an event type is archived now, and the proof of it."""
+        return await self._run(lambda ours: ours.mark, event_type, fresh=True)
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None

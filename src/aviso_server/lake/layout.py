@@ -9,7 +9,8 @@ A table is an ordinary Delta table: any tool that reads Delta or Parquet reads i
 
 How far an event type is archived is the version of the application transaction ``aviso:NAME`` in
 the notifications table. It is written in the same commit as the rows, so rows and mark are there
-together or not at all, whatever happens to Spark's checkpoint.
+together or not at all, whatever happens to Spark's checkpoint. ``aviso-record:NAME`` and
+``aviso-time:NAME`` prove of which log: sequence and storage time of the last notification.
 """
 
 from collections.abc import Mapping
@@ -102,3 +103,13 @@ class Place:
 def mark(event_type: str) -> str:
     """The application transaction that tells how far an event type is archived."""
     return f"aviso:{event_type}"
+
+
+def mark_record(event_type: str) -> str:
+    """The one that names the last notification up to there, by sequence."""
+    return f"aviso-record:{event_type}"
+
+
+def mark_time(event_type: str) -> str:
+    """The one that has its storage time, in nanoseconds since the epoch."""
+    return f"aviso-time:{event_type}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aviso_server.core.mark import Mark
 from aviso_server.lake.dead import Letters
 from aviso_server.lake.index import Files, Index
 from aviso_server.lake.tombstones import NOTHING, Graves, Intervals
@@ -25,18 +26,23 @@ class Shelf:
     """One event type in a view."""
 
     event_type: str
-    through: int
+    mark: Mark
     files: Files | None
     letters: Letters
     hidden: Intervals
     lost: Intervals
 
+    @property
+    def through(self) -> int:
+        """Every sequence up to here has been considered."""
+        return self.mark.through
+
 
 def shelf(view: View, event_type: str) -> Shelf:
-    """An event type; to be asked while the view is the newest (``Index.through``)."""
+    """An event type; to be asked while the view is the newest (``Index.mark``)."""
     return Shelf(
         event_type,
-        view.index.through(event_type),
+        view.index.mark(event_type),
         view.index.files(event_type),
         view.letters,
         view.graves.hidden.get(event_type, NOTHING),

@@ -8,6 +8,7 @@ from typing import Self
 import structlog
 
 from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
@@ -34,19 +35,25 @@ class JetStreamBackend:
         catalogue: Catalogue,
         *,
         embedded: EmbeddedServer | None = None,
+        marks: MarkReader | None = None,
     ) -> None:
         self._connection = connection
         self._options = options
         self._catalogue = catalogue
         self._embedded = embedded
-        self._streams = Streams(connection, options.streams)
+        self._streams = Streams(connection, options.streams, marks=marks)
         self._publisher = Publisher(connection, self._streams, options)
         self._reader = Reader(connection, patience_s=options.pace.request_s)
         self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
 
     @classmethod
-    async def open(cls, options: JetStreamOptions, catalogue: Catalogue) -> Self:
-        """Connect and look at what is there, or CannotStart; nothing is altered yet."""
+    async def open(
+        cls, options: JetStreamOptions, catalogue: Catalogue, *, marks: MarkReader | None = None
+    ) -> Self:
+        """Connect and look at what is there, or CannotStart; nothing is altered yet.
+
+        ``marks`` tell how far the lake has each event type, where there is a lake.
+        """
         structlog.get_logger().info(
             "JetStream backend",
             event_name="backend.jetstream.initialization.started",
@@ -58,7 +65,7 @@ class JetStreamBackend:
             options = replace(options, servers=(embedded.url,), token=embedded.token)
         try:
             connection = await Connection.open(options)
-            backend = cls(connection, options, catalogue, embedded=embedded)
+            backend = cls(connection, options, catalogue, embedded=embedded, marks=marks)
             try:
                 await backend._check_existing()
             except BaseException:

@@ -84,6 +84,11 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
     return config
 
 
+def beginning(through: int) -> dict[str, Json]:
+    """The setting of a new stream whose sequences up to one were handed out before."""
+    return {"first_seq": through + 1} if through else {}
+
+
 def subjects(schema: Schema) -> list[Json]:
     """The subjects of a stream; a topic without values is the base alone."""
     below = f"{schema.base}.>"

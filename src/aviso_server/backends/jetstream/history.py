@@ -100,7 +100,8 @@ class Reader:
     async def until(self, stream: str, held: Holdings, ns: int) -> int:
         """Highest stored sequence at or before a time; ``first - 1`` if there is none."""
         above = held.last + 1 if ns >= held.last_ns else await self.since(stream, held, ns + 1)
-        return await self._last_below(stream, above, held.first)
+        found = await self.last_until_sequence(stream, above - 1, held.first)
+        return held.first - 1 if found is None else found.sequence
 
     async def page(self, stream: str, first: int, count: int) -> Page:
         """Up to ``count`` messages from a sequence on; holes are stepped over."""
@@ -152,19 +153,19 @@ class Reader:
                 return page
             await asyncio.sleep(_LAG_WAIT_S)
 
-    async def _last_below(self, stream: str, above: int, first: int) -> int:
-        """The highest stored sequence below one; looked for in ever larger steps downwards."""
+    async def last_until_sequence(self, stream: str, last: int, first: int) -> Stored | None:
+        """The highest stored message of ``first..last``; looked for in ever larger steps down."""
         step = 1
-        while above > first:
-            begin = position = max(first, above - step)
-            highest = 0
-            while position < above:
-                found, position = await self.read(stream, position, above - 1, limit=step)
-                highest = found[-1].sequence if found else highest
-            if highest:
+        while last >= first:
+            begin = position = max(first, last - step + 1)
+            highest: Stored | None = None
+            while position <= last:
+                found, position = await self.read(stream, position, last, limit=step)
+                highest = found[-1] if found else highest
+            if highest is not None:
                 return highest
-            above, step = begin, min(step * 4, 256)
-        return first - 1
+            last, step = begin - 1, min(step * 4, 256)
+        return None
 
     async def _batch(self, stream: str, start: dict[str, Json], count: int) -> Page:
         asked = min(count, MAX_BATCH)

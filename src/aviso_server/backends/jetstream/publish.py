@@ -86,6 +86,7 @@ class Publisher:
         sequence = ack.get("seq")
         if not isinstance(sequence, int):
             raise Unavailable("the acknowledgement has no sequence")
+        self._streams.note(schema, sequence)
         # Met while sending again it is most likely our own first copy, but not surely: the key
         # may have been used before for something else. Whoever asked compares.
         return Ack(sequence, ack.get("duplicate") is True)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 from aviso_server.backends.jetstream import configuration
+from aviso_server.backends.jetstream.agreement import Agreement, MarkReader
 from aviso_server.backends.jetstream.configuration import Config, Holdings
 from aviso_server.backends.jetstream.connection import Connection, Refused
 from aviso_server.backends.jetstream.history import (
@@ -16,18 +17,34 @@ from aviso_server.backends.jetstream.history import (
 )
 from aviso_server.backends.jetstream.messages import time_ns
 from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.errors import SetupFailed
 from aviso_server.core.json import Json
+from aviso_server.core.mark import Mark
 from aviso_server.core.schema import Schema, stream_conflict
 
 NAME_IN_USE = 10058
+
+RECHECK_S = 2.0
+"""How long a stream that cannot be used is refused without another look."""
 
 
 class Streams:
     """Every stream this process has used."""
 
-    def __init__(self, connection: Connection, defaults: StreamDefaults) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        defaults: StreamDefaults,
+        *,
+        marks: MarkReader | None = None,
+    ) -> None:
         self._connection = connection
         self._defaults = defaults
+        self._agreement = Agreement(connection, marks)
+        self._handed_out: dict[str, int] = {}
+        """By stream: the highest sequence that this process has seen of it."""
+        self._refused: dict[str, tuple[float, SetupFailed]] = {}
+        """By stream: until when a refusal counts without another look, and what it says."""
         self._ensured: dict[str, tuple[int, str]] = {}
         """By stream: the connection under which it was ensured, and for which event type."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -39,8 +56,14 @@ class Streams:
         async with self._locks[schema.stream]:
             if self._is_ensured(schema):
                 return
+            self._raise_refused(schema)
             generation = self._connection.generation
-            await self._ensure(schema)
+            try:
+                await self._ensure(schema)
+            except SetupFailed as error:
+                self._remember_refused(schema, error)
+                raise
+            self._refused.pop(schema.stream, None)
             self._ensured[schema.stream] = (generation, schema.event_type)
 
     def forget(self, schema: Schema) -> None:
@@ -58,7 +81,14 @@ class Streams:
             self.forget(schema)
             await self.ensure(schema)
             info = await self._info(schema)
-        return holdings(info)
+        held = holdings(info)
+        self.note(schema, held.last)
+        return held
+
+    def note(self, schema: Schema, sequence: int) -> None:
+        """Remember that a sequence was handed out: a stream made anew goes on above it."""
+        if sequence > self._handed_out.get(schema.stream, 0):
+            self._handed_out[schema.stream] = sequence
 
     async def configurations(self) -> AsyncIterator[Config]:
         """Every stream of the account."""
@@ -112,6 +142,18 @@ class Streams:
             raise
         return True
 
+    def _remember_refused(self, schema: Schema, error: SetupFailed) -> None:
+        now = asyncio.get_running_loop().time()
+        # Clients make names up: only what still counts is kept.
+        fresh = {name: item for name, item in self._refused.items() if item[0] > now}
+        self._refused = {**fresh, schema.stream: (now + RECHECK_S, error)}
+
+    def _raise_refused(self, schema: Schema) -> None:
+        """Repeat a refusal that is seconds old: looking at log and lake each time costs both."""
+        until, error = self._refused.get(schema.stream, (0.0, None))
+        if error is not None and asyncio.get_running_loop().time() < until:
+            raise type(error)(error.message, details=error.details)
+
     def _is_ensured(self, schema: Schema) -> bool:
         generation, owner = self._ensured.get(schema.stream, (-1, schema.event_type))
         if generation != self._connection.generation:
@@ -121,6 +163,7 @@ class Streams:
         return True
 
     async def _ensure(self, schema: Schema) -> None:
+        mark = await self._agreement.mark(schema.event_type)
         wanted = configuration.desired(schema, self._defaults)
         journal = structlog.get_logger().bind(stream_name=schema.stream)
         if configuration.declared_text(wanted) is None:
@@ -129,7 +172,7 @@ class Streams:
                 event_name="backend.jetstream.stream.schema.too_large",
             )
         try:
-            existing = _config(await self._info(schema))
+            info = await self._info(schema)
         except Refused as error:
             if error.code != STREAM_NOT_FOUND:
                 journal.warning(
@@ -137,11 +180,33 @@ class Streams:
                     event_name="backend.jetstream.stream.lookup.failed_fallback_create",
                     error=str(error),
                 )
-            if await self._create(schema, wanted):
+            # A sequence is handed out once: a new stream goes on above those that were.
+            through = max(mark.through, self._handed_out.get(schema.stream, 0))
+            if await self._create(schema, {**wanted, **configuration.beginning(through)}):
                 return
-            existing = _config(await self._info(schema))
+            info = await self._info(schema)
+        existing = _config(info)
         configuration.check_usable(schema, existing, wanted)
+        await self._agree(schema, holdings(info), mark)
         await self._reconcile(schema, existing, wanted)
+
+    async def _agree(self, schema: Schema, held: Holdings, mark: Mark) -> None:
+        """Let an empty stream go on above the mark; refuse one that contradicts it."""
+        await self._agreement.check(schema, held, mark)
+        if held.last >= mark.through:
+            return
+        # Empty, so nothing is removed by this: it only moves the counter. Changing ``first_seq``
+        # instead would not do so now, and makes nats-server 2.15 drop messages when it restarts.
+        answer = await self._connection.call(
+            f"STREAM.PURGE.{schema.stream}", {"seq": mark.through + 1}
+        )
+        structlog.get_logger().warning(
+            "Stream is empty and goes on where the lake ends",
+            event_name="backend.jetstream.stream.lake.continued",
+            stream_name=schema.stream,
+            next_sequence=mark.through + 1,
+            removed=answer.get("purged"),
+        )
 
     async def _create(self, schema: Schema, wanted: Config) -> bool:
         """Create a stream; False when a peer was quicker with other settings."""

@@ -29,7 +29,7 @@ from aviso_server.backends.jetstream.history import STREAM_NOT_FOUND
 from aviso_server.backends.jetstream.messages import Stored, decode
 from aviso_server.backends.jetstream.options import Pace
 from aviso_server.backends.jetstream.streams import Streams
-from aviso_server.core.errors import HistoryLost, LiveFailed
+from aviso_server.core.errors import HistoryLost, LiveFailed, SetupFailed
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
 from aviso_server.core.schema import Schema
@@ -97,6 +97,10 @@ class Tail:
                 while True:
                     try:
                         return await self._try_consumer()
+                    except SetupFailed as error:
+                        raise LiveFailed(
+                            "Failed to create stream consumer", details=error.details
+                        ) from error
                     except (Unavailable, Refused) as error:
                         last_error = error
                         if isinstance(error, Refused) and error.code == STREAM_NOT_FOUND:
