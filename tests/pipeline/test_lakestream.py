@@ -1,5 +1,6 @@
 """From the log to the lake as plain Python: exactly once, wherever it dies and whatever is lost."""
 
+import asyncio
 import json
 import random
 import shutil
@@ -14,11 +15,14 @@ from support.log import everything, fill, log_at
 from support.microbatch import MOMENTS, Checkpoint, Died, archive
 from support.nats import NatsServer, nats_server
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.messages import IDENTIFIER
 from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.lakestream import LakeBehind, LogReplaced
+from aviso_server.pipeline.agreement import LogReplaced
+from aviso_server.pipeline.lakestream import LakeBehind
+from aviso_server.pipeline.plan import planned, question
 from aviso_server.pipeline.source.failure import DataLost
 
 TYPES = ("storm", "flood")
@@ -197,6 +201,60 @@ async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
     for known in (checkpoint, Checkpoint()):
         with pytest.raises(LogReplaced, match=r"ends at sequence 4.*has it up to 10"):
             await archive(place, {"servers": url}, known)
+    with pytest.raises(LogReplaced, match="ends at sequence 4"):
+        await asyncio.to_thread(planned, question("storm", lake=place, log=url))
+    async with log_at(url) as log:
+        await fill(log, "storm", range(104, 120))
+    for known in (checkpoint, Checkpoint()):
+        with pytest.raises(LogReplaced, match=r"ends at sequence 20, stored sequence 10 at"):
+            await archive(place, {"servers": url}, known)
+    with pytest.raises(LogReplaced, match="ends at sequence 20, stored sequence 10 at"):
+        await asyncio.to_thread(planned, question("storm", lake=place, log=url))
+
+
+async def test_a_stream_replaced_between_two_micro_batches_is_refused(
+    url: str, tmp_path: Path
+) -> None:
+    """A running job compares before every batch, not only when it starts."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+
+    def replace(here: str) -> None:
+        if here == "noted" and checkpoint.commits == 1:
+            asyncio.run(remade())
+
+    async def remade() -> None:
+        client = await nats.connect(url)
+        await client.jetstream().delete_stream("STORM")
+        await client.close()
+        async with log_at(url) as log:
+            await fill(log, "storm", range(100, 120))
+
+    with pytest.raises(LogReplaced, match="stored sequence 5 at"):
+        await archive(place, {"servers": url}, checkpoint, most=5, die=replace)
+
+
+async def test_a_lost_log_is_waited_for(url: str, tmp_path: Path) -> None:
+    """An empty stream contradicts nothing: the job goes on when the server does, above the mark."""
+    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10))
+    await archive(place, {"servers": url}, checkpoint)
+    client = await nats.connect(url)
+    await client.jetstream().delete_stream("STORM")
+    await client.close()
+    async with log_at(url) as log:
+        assert await log.bounds("storm") == Bounds(1, 0)
+    for known in (checkpoint, Checkpoint()):
+        await archive(place, {"servers": url}, known)
+    client = await nats.connect(url)
+    await client.jetstream().purge_stream("STORM", seq=11)
+    await client.close()
+    async with log_at(url) as log:
+        await fill(log, "storm", range(10, 14))
+    await archive(place, {"servers": url}, checkpoint)
+    assert [item.sequence for item in archived(place, "storm")] == list(range(1, 15))
 
 
 async def test_an_event_type_that_appears_later_is_picked_up(url: str, tmp_path: Path) -> None:

@@ -24,13 +24,13 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import CHECKPOINTS, NOTIFICATIONS, Place
 from aviso_server.lake.table import ensure
+from aviso_server.pipeline.agreement import LogReplaced
 from aviso_server.pipeline.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.lakestream import (
     FORMAT,
     LakeBehind,
     LakeStream,
-    LogReplaced,
     stream_options,
 )
 from aviso_server.pipeline.progress import (

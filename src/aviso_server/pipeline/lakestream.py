@@ -5,25 +5,30 @@ Rules
   a mark is not read again. So a checkpoint that is lost or behind costs nothing.
 - A lake that is behind the checkpoint has lost rows that the checkpoint takes for archived. Going
   on would leave a hole for ever: the job is refused, and the message says what to do.
+- A log that is not the one that was archived (restored from an older copy, or made anew) is not
+  read: before every micro-batch it is compared with the lake at the mark.
 - All of this runs on Spark's driver, which may be a Spark Connect server far away.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake.commit import archived_through
+from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.marks import read_mark
 from aviso_server.lake.table import ensure
+from aviso_server.pipeline.agreement import check_agreement
 from aviso_server.pipeline.lakesink import LakeWriter
 from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.ranges import FIRST, Ends, Offset, between
+from aviso_server.pipeline.source.reading import ask
 from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-lake"
@@ -42,18 +47,6 @@ class LakeBehind(AvisoError):
             f"and {place.table(NOTIFICATIONS)} has it up to {through}: the table was removed or "
             "put back to an older state. To archive again what the log still has, remove the "
             "checkpoint; the job then goes on from where the table ends"
-        )
-
-
-class LogReplaced(AvisoError):
-    """A stream ends before what the lake has of it; the message says what to do."""
-
-    @classmethod
-    def of(cls, place: Place, event_type: str, *, last: int, through: int) -> "LogReplaced":
-        """The error for an event type."""
-        return cls(
-            f"the stream of '{event_type}' ends at sequence {last}, and {place.path} has it up to "
-            f"{through}: the stream was made anew. Archive it into another lake.path"
         )
 
 
@@ -91,85 +84,74 @@ def stream_options(place: Place) -> dict[str, str]:
     return {LAKE: place.path, STORAGE: json.dumps(dict(place.options))}
 
 
-class ArchiveReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ArchiveReader(StreamReader):
     """The source's stream reader, never below the marks of the lake."""
 
     def __init__(self, place: Place, options: Options, schema: StructType) -> None:
+        super().__init__(options, schema)
         self._place = place
-        self._inner = StreamReader(options, schema)
         self._initial: dict[str, int] | None = None
         """Where the query began, if it began without a checkpoint."""
         self._compared = False
-        """Whether the log is known to go on from the beginning."""
+        """Whether the log was compared with the lake since the query began."""
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Without a checkpoint: from where the lake ends, else from the log's beginning."""
-        found = self._inner.initialOffset()
+        found = super().initialOffset()
+        marks = self._marks(found)
         # Also where the log begins later by now: what was trimmed meanwhile is lost, and must
         # not be passed over in silence.
-        through = self._through(found)
-        start = {name: through[name] + 1 if through[name] else found[name] for name in found}
-        self._check_log(start)
+        start = {
+            name: marks[name].through + 1 if marks[name].through else found[name] for name in found
+        }
+        self._compare(marks)
         self._initial = start
         return start
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """As the source says."""
-        return self._inner.getDefaultReadLimit()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """As the source does it."""
-        self._inner.prepareForTriggerAvailableNow()
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """How far the next micro-batch goes."""
-        self._check(start)
-        return self._inner.latestOffset(start, limit)
+        marks = self._checked(start)
+        if not self._compared:
+            self._compare(marks)
+        return super().latestOffset(start, limit)
 
-    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802 - Spark's name
-        """As the source says."""
-        return self._inner.reportLatestOffset()
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """What is read for a micro-batch: nothing that the lake has, and of the same log."""
+        begins = {**dict.fromkeys(end, FIRST), **start}
+        marks = self._checked(begins)
+        self._compare({item.event_type: marks[item.event_type] for item in between(start, end)})
+        cut = {name: max(begin, marks[name].through + 1) for name, begin in begins.items()}
+        return super().partitions(cut, end)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """What is read for a micro-batch: nothing that the lake has."""
-        self._check(start)
-        return self._inner.partitions(self._cut({**dict.fromkeys(end, 1), **start}), end)
+    def _look(self) -> dict[str, Ends]:
+        """Where every stream is now; one that was lost and is empty is to go on at its mark."""
+        found = super()._look()
+        empty = {name: end for name, end in found.items() if end.first > end.last}
+        for name, mark in self._marks(empty).items():
+            if mark.through > empty[name].last:
+                found[name] = Ends(mark.through + 1, mark.through)
+        return found
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """As the source does it."""
-        return self._inner.read(partition)
-
-    def stop(self) -> None:
-        """As the source does it."""
-        self._inner.stop()
-
-    def _cut(self, offset: Mapping[str, int]) -> dict[str, int]:
-        """The offset, moved to the end of the lake where it is below it."""
-        through = self._through(offset)
-        return {name: max(begin, through[name] + 1) for name, begin in offset.items()}
-
-    def _check(self, start: Mapping[str, int]) -> None:
-        """Compare the beginning of a micro-batch with the lake, and once with the log."""
-        through = self._through(start)
+    def _checked(self, start: Mapping[str, int]) -> dict[str, Mark]:
+        """The marks; LakeBehind where they are below what was read before."""
+        marks = self._marks(start)
+        unmarked = not any(mark.through for mark in marks.values())
         for name, begin in sorted(start.items()):
+            through = marks[name].through
             # What was not read yet has no mark. Of what was read before, in another process, only
             # this is known: offsets and a table without any mark at all do not belong together.
-            read = not any(through.values())
-            if self._initial is not None:
-                read = begin > self._initial.get(name, 1)
-            if (read or through[name]) and through[name] + 1 < begin:
-                raise LakeBehind.of(self._place, name, begin=begin, through=through[name])
-        if not self._compared:
-            self._check_log(self._cut(start))
+            read = unmarked if self._initial is None else begin > self._initial.get(name, FIRST)
+            if (read or through) and through + 1 < begin:
+                raise LakeBehind.of(self._place, name, begin=begin, through=through)
+        return marks
 
-    def _check_log(self, start: Mapping[str, int]) -> None:
-        ends = self._inner.reportLatestOffset()
-        for name, begin in sorted(start.items()):
-            if name in ends and ends[name] < begin:
-                raise LogReplaced.of(self._place, name, last=ends[name] - 1, through=begin - 1)
+    def _compare(self, marks: Mapping[str, Mark]) -> None:
+        """LogReplaced unless the log goes on where the lake ends."""
+        if any(mark.through for mark in marks.values()):
+            ask(self._options, lambda log: check_agreement(log, marks))
         self._compared = True
 
-    def _through(self, names: Mapping[str, int]) -> dict[str, int]:
+    def _marks(self, names: Iterable[str]) -> dict[str, Mark]:
         # Opened afresh: a table that was removed meanwhile would still look as it was.
         table = ensure(self._place, NOTIFICATIONS)
-        return {name: archived_through(table, name) for name in names}
+        return {name: read_mark(table, name) for name in names}

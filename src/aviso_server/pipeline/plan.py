@@ -5,6 +5,7 @@ Rules
   to the last one stored at or before the end.
 - The log is looked at before the lake. What lies up to the mark of the lake comes from the lake,
   what lies above it from the log, up to where the log ended at that look.
+- A log that is not the one that was archived is refused: together they would be no history.
 - The schema is the one given, else the one the log knows, else none: then fields are plain texts.
 """
 
@@ -12,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeAlias
 
 from aviso_server.core.cursor import parse_moment
@@ -24,6 +26,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.view import Shelf, shelf
+from aviso_server.pipeline.agreement import check_agreement
 from aviso_server.pipeline.lakefiles import Part, chosen, look, reader
 from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.log import Log
@@ -161,6 +164,8 @@ def planned(asked: Question) -> Plan:
     schema = asked.schema or (_generic(asked.event_type) if seen is None else seen.schema)
     wanted = filter_of(schema, options.identifier)
     ours = None if asked.place is None else shelf(look(asked.place), asked.event_type)
+    if seen is not None and ours is not None:
+        ask(options, partial(check_agreement, marks={asked.event_type: ours.mark}))
     return Plan(
         asked,
         schema,
