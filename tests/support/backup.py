@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from backends.jetstream.conftest import BRISK
 from support.config import on_jetstream, settings
 from support.lake import filled
 from support.nats import NatsServer
-from support.server import Client
+from support.server import Client, connected
 from support.sse import sequences
 
 from aviso_server.assembly import open_backend
@@ -33,6 +34,9 @@ SCHEMAS: dict[str, Json] = {
 """Required fields, an odd text outside the topic, and a place."""
 
 HERE = "(0,0,0,5,5,5,0,0)"
+OLD: list[Json] = [f"old-{n}" for n in range(1, 11)]
+"""What the lake has in the end."""
+
 ALL: Mapping[str, Any] = {"region": "no.rth", "note": "\u00a0é", "polygon": HERE}
 
 
@@ -96,3 +100,14 @@ def lose(store: NatsServer, *, start: bool = True) -> None:
     shutil.rmtree(store.folder / "store")
     if start:
         store.start()
+
+
+async def older_log(store: NatsServer, lake: Path) -> None:
+    """A log that ends at 5 beside a lake that has all ten."""
+    async with connected(chosen(store, lake), pace=BRISK) as client:
+        await announce(client, *OLD[:5])
+    kept = copy(store)
+    async with connected(chosen(store, lake), pace=BRISK) as client:
+        assert await announce(client, *OLD[5:]) == [6, 7, 8, 9, 10]
+    await archive(chosen(store, lake))
+    put_back(store, kept)

@@ -2,7 +2,7 @@
 
 import typer
 
-from aviso_server.cli import archive, audit, ingest, live, maintain, replay, report, synth
+from aviso_server.cli import archive, audit, ingest, live, maintain, recover, replay, report, synth
 from aviso_server.cli import help as texts
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command(epilog=archive.EPILOG)(archive.archive)
 app.command(epilog=synth.EPILOG)(synth.synth)
 app.command(epilog=maintain.EPILOG)(maintain.maintain)
 app.command(epilog=audit.EPILOG)(audit.audit)
+app.command(epilog=recover.EPILOG)(recover.recover)
 app.command(epilog=report.EPILOG)(report.report)
 app.command(epilog=live.EPILOG)(live.live)
 app.command(epilog=ingest.EPILOG)(ingest.ingest)

@@ -7,13 +7,9 @@ from typing import Any
 import pytest
 from backends.jetstream.conftest import BRISK, eventually
 from support import backup
-from support.backup import ALL, announce, archive, chosen, payloads
+from support.backup import ALL, OLD, announce, archive, chosen, older_log, payloads
 from support.nats import NatsServer
 from support.server import Client, connected
-
-from aviso_server.core.json import Json
-
-OLD: list[Json] = [f"old-{n}" for n in range(1, 11)]
 
 
 async def refused(client: Client, path: str, **more: str) -> dict[str, Any]:
@@ -23,17 +19,6 @@ async def refused(client: Client, path: str, **more: str) -> dict[str, Any]:
         assert (answer.status, "Retry-After" in answer.headers) == (500, True), await answer.text()
         found: dict[str, Any] = await answer.json()
         return found
-
-
-async def older_log(store: NatsServer, lake: Path) -> None:
-    """A log that ends at 5 beside a lake that has all ten."""
-    async with connected(chosen(store, lake), pace=BRISK) as client:
-        await announce(client, *OLD[:5])
-    kept = backup.copy(store)
-    async with connected(chosen(store, lake), pace=BRISK) as client:
-        assert await announce(client, *OLD[5:]) == [6, 7, 8, 9, 10]
-    await archive(chosen(store, lake))
-    backup.put_back(store, kept)
 
 
 async def test_an_older_log_takes_nothing(own: NatsServer, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Settling a log that does not go on where the lake ends."""
