@@ -135,6 +135,7 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
             replicas=chosen.replicas,
             storage_type=chosen.storage_type,
             discard_policy=chosen.discard_policy,
+            allow_removal=frozenset(chosen.allow_removal),
         ),
         embedded=(
             Embedded(Path(chosen.store_dir), sync_always=chosen.sync_always)

@@ -109,6 +109,7 @@ class JetStream(Section):
     storage_type: Literal["file", "memory"] = "file"
     retention_policy: Text = "limits"
     discard_policy: Literal["old", "new"] = "old"
+    allow_removal: tuple[Text, ...] = ()
     enable_auto_reconnect: Flag | None = None
     embedded: Flag = False
     store_dir: Text = "var/nats"

@@ -10,6 +10,7 @@ import pytest
 from backends.contract import CATALOGUE
 from support.nats import NatsServer, nats_server
 
+from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import JetStreamOptions, Pace
 from aviso_server.core.json import Json
@@ -77,11 +78,12 @@ async def opened(server: NatsServer) -> AsyncIterator[Opener]:
     async with AsyncExitStack() as stack:
 
         async def open_backend(
-            catalogue: Catalogue = CATALOGUE, **changes: object
+            catalogue: Catalogue = CATALOGUE, *, marks: MarkReader | None = None, **changes: object
         ) -> JetStreamBackend:
             backend = await JetStreamBackend.open(
                 replace(options, **changes),  # type: ignore[arg-type]
                 catalogue,
+                marks=marks,
             )
             stack.push_async_callback(backend.close)
             return backend

@@ -19,6 +19,8 @@ class StreamDefaults:
     replicas: int | None = None
     storage_type: Literal["file", "memory"] = "file"
     discard_policy: Literal["old", "new"] = "old"
+    allow_removal: frozenset[str] = frozenset()
+    """Event types whose new limits may remove more than they keep; ``*`` is all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
 """The streams in JetStream: made on first use, kept in line, looked at, emptied."""
 
 import asyncio
+import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import structlog
 
-from aviso_server.backends.jetstream import configuration
+from aviso_server.backends.jetstream import configuration, retention
 from aviso_server.backends.jetstream.agreement import Agreement, MarkReader
 from aviso_server.backends.jetstream.configuration import Config, Holdings
 from aviso_server.backends.jetstream.connection import Connection, Refused
 from aviso_server.backends.jetstream.history import (
     MESSAGE_NOT_FOUND,
     STREAM_NOT_FOUND,
+    Reader,
     next_stored,
 )
 from aviso_server.backends.jetstream.messages import time_ns
@@ -185,10 +187,9 @@ class Streams:
             if await self._create(schema, {**wanted, **configuration.beginning(through)}):
                 return
             info = await self._info(schema)
-        existing = _config(info)
-        configuration.check_usable(schema, existing, wanted)
+        configuration.check_usable(schema, _config(info), wanted)
         await self._agree(schema, holdings(info), mark)
-        await self._reconcile(schema, existing, wanted)
+        await self._reconcile(schema, info, wanted)
 
     async def _agree(self, schema: Schema, held: Holdings, mark: Mark) -> None:
         """Let an empty stream go on above the mark; refuse one that contradicts it."""
@@ -234,15 +235,19 @@ class Streams:
         journal.info("Stream created", event_name="backend.jetstream.stream.create.succeeded")
         return True
 
-    async def _reconcile(self, schema: Schema, existing: Config, wanted: Config) -> None:
+    async def _reconcile(self, schema: Schema, info: dict[str, Json], wanted: Config) -> None:
+        existing = _config(info)
         journal = structlog.get_logger().bind(stream_name=schema.stream)
         fields = configuration.drift(existing, wanted)
+        fields = await self._consented(schema, info, wanted, fields)
         if not fields:
             journal.debug(
                 "Stream is as configured", event_name="backend.jetstream.stream.reconcile.noop"
             )
             return
-        journal = journal.bind(changed_fields=fields)
+        journal = journal.bind(
+            changed_fields=fields, changes=retention.described(existing, wanted, fields)
+        )
         journal.info(
             "Stream differs from its configuration",
             event_name="backend.jetstream.stream.reconcile.started",
@@ -260,6 +265,64 @@ class Streams:
             )
             return
         journal.info("Stream updated", event_name="backend.jetstream.stream.reconcile.succeeded")
+
+    async def _consented(
+        self, schema: Schema, info: dict[str, Json], wanted: Config, fields: list[str]
+    ) -> list[str]:
+        """The changes that may be made: limits that would remove too much need a word of consent.
+
+        The stream then keeps its old limits, and with them everything it holds.
+        """
+        existing = _config(info)
+        tighter = retention.tightened(existing, wanted, fields)
+        if not tighter:
+            return fields
+        removal = await self._removal(schema, info, wanted)
+        if not removal.removed:
+            return fields
+        allowed = self._defaults.allow_removal
+        consented = schema.event_type in allowed or retention.ANY in allowed
+        apply = consented or not removal.drastic
+        text = (
+            f"New limits of '{schema.event_type}' remove {removal.removed} of {removal.stored} "
+            "notifications"
+        )
+        journal = structlog.get_logger().bind(
+            stream_name=schema.stream,
+            event_type=schema.event_type,
+            stored=removal.stored,
+            removed=removal.removed,
+            changes=retention.described(existing, wanted, tighter),
+        )
+        if apply:
+            journal.warning(text, event_name="backend.jetstream.stream.retention.removes")
+            return fields
+        journal.error(
+            f"{text}, more than they keep. The old limits stay. To apply the new ones, add the "
+            "event type to notification_backend.jetstream.allow_removal",
+            event_name="backend.jetstream.stream.retention.refused",
+        )
+        return [name for name in fields if name not in tighter]
+
+    async def _removal(
+        self, schema: Schema, info: dict[str, Json], wanted: Config
+    ) -> retention.Removal:
+        """What the wanted limits would take away now."""
+        held, state = holdings(info), info.get("state")
+        counts = state if isinstance(state, dict) else {}
+        young, age = held.first, wanted.get("max_age")
+        if isinstance(age, int) and age > 0:
+            oldest = time.time_ns() - age
+            young = await Reader(self._connection).since(schema.stream, held, oldest)
+        contents = retention.Contents(
+            held.first,
+            held.last,
+            messages=_count(counts, "messages"),
+            size=_count(counts, "bytes"),
+            subjects=_count(counts, "num_subjects"),
+            archived=(await self._agreement.mark(schema.event_type)).through,
+        )
+        return contents.removal(wanted, young=young)
 
     async def _account(self, info: dict[str, Json], *, through: int, lost: int) -> None:
         """Note in the stream itself that what is removed next is not lost; seen cluster-wide."""
@@ -283,6 +346,11 @@ async def inspected(connection: Connection, stream: str) -> tuple[Config, Holdin
             return None
         raise
     return _config(info), holdings(info)
+
+
+def _count(state: Mapping[str, Json], name: str) -> int:
+    value = state.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _config(info: dict[str, Json]) -> dict[str, Json]:
