@@ -84,6 +84,17 @@ def test_statistics_hold_every_row(tmp_path: Path) -> None:
     assert actions[0]["min.time"] <= min(times) <= max(times) <= actions[0]["max.time"]
 
 
+def test_a_clock_that_steps_back_over_midnight(tmp_path: Path) -> None:
+    """Each row is in the day of its own time, though first and last are of one day."""
+    place = Place(str(tmp_path / "lake"))
+    midnight = DAY_NS * 20_000
+    times = [midnight - 2, midnight + 1, midnight - 1, midnight + 2, midnight - 1]
+    filled(place, [record(n, "mars", ns=ns) for n, ns in enumerate(times, 1)])
+    rows = _rows(place)
+    assert rows["sequence"].to_pylist() == [1, 2, 3, 4, 5]
+    assert rows["day"].to_pylist() == [time.date() for time in rows["time"].to_pylist()]
+
+
 @settings(
     max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )

@@ -127,13 +127,22 @@ def test_letters_without_a_time_are_letters(tmp_path: Path) -> None:
 def test_an_aborted_micro_batch_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither data files nor staged letters."""
+    """Neither data files nor staged letters, where a task failed: nothing was committed."""
     monkeypatch.setattr(letters, "IN_MEMORY", 1)
     place = Place(str(tmp_path))
     report = _task(place, _notifications([record(1)]), _letter(2), _letter(3), _row(3))
     assert list(tmp_path.rglob("*.parquet"))
     LakeWriter(place).abort([report, None], 0)
     assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_commit_that_failed_may_still_succeed(tmp_path: Path) -> None:
+    """Spark asks to abort while a commit that it gave up may be under way: its files stay."""
+    place = Place(str(tmp_path))
+    report = _task(place, _notifications([record(1)]), _row(1))
+    LakeWriter(place).abort([report], 0)
+    LakeWriter(place).commit([report], 0)
+    assert _sequences(place, NOTIFICATIONS) == [1]
 
 
 def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ Rules
   carries that as an application transaction. Rows and marks become visible together.
 - Only what lies above the marks in the table is added. A batch that was committed before adds
   nothing; one that overlaps (a checkpoint was lost, a second job ran) is cut at the mark.
-- Delta refuses a commit if a transaction of the same name was committed since the table was
-  looked at. Then the table is looked at again, and the rules above decide anew.
+- Delta refuses a commit if anything was committed since the table was looked at. Then the table is
+  looked at again, and the rules above decide anew (outcome.py).
 
 So the archive holds each sequence once even if Spark's checkpoint is lost altogether.
 """
@@ -15,18 +15,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from aviso_server.lake.files import Written, remove, trimmed
+from aviso_server.lake.files import Written, trimmed
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.marks import read_mark, transactions
-from aviso_server.lake.storage import LakeFailed, files
-from aviso_server.lake.table import ensure
-
-ATTEMPTS = 10
-"""Times a commit is tried when others commit at the same moment."""
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, discard, settle
+from aviso_server.lake.storage import LakeFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +36,32 @@ class Committed:
 
 
 def commit(place: Place, written: Sequence[Written], marks: Mapping[str, int]) -> Committed:
-    """Add what is new of these files; ``marks`` tell how far each event type was considered."""
-    table = ensure(place, NOTIFICATIONS)
-    for _ in range(ATTEMPTS):
+    """Add what is new of these files; ``marks`` tell how far each event type was considered.
+
+    LakeFailed, and then nothing was added, or OutcomeUnknown.
+    """
+    kept, spare = list(written), list[str]()
+
+    def add(table: DeltaTable, tag: Tag) -> bool:
+        nonlocal kept
         through = {name: archived_through(table, name) for name in marks}
         fresh = {name: upto for name, upto in marks.items() if upto > through[name]}
-        written = _above(place, written, through)
-        if not fresh:
-            return Committed(table.version(), 0)
-        try:
-            _add(table, written, fresh)
-        except CommitFailedError:
-            table.update_incremental()
-            continue
-        except (DeltaError, OSError) as error:
-            raise LakeFailed(f"cannot commit to {place.table(NOTIFICATIONS)}: {error}") from error
-        table.update_incremental()
-        return Committed(table.version(), sum(item.rows for item in written))
-    raise LakeFailed(
-        f"others commit to {place.table(NOTIFICATIONS)} all the time; is a second "
-        "archive job running?"
-    )
+        known = {item.path for item in kept}
+        kept = _above(place, kept, through) if fresh else []
+        spare.extend(known - {item.path for item in kept})
+        if fresh:
+            _add(table, kept, fresh, tag)
+        return bool(fresh)
+
+    try:
+        version = settle(place, NOTIFICATIONS, add)
+    except OutcomeUnknown:
+        raise
+    except LakeFailed:
+        discard(place, [*spare, *(item.path for item in kept)])
+        raise
+    discard(place, spare)
+    return Committed(version, sum(item.rows for item in kept))
 
 
 def archived_through(table: DeltaTable, event_type: str) -> int:
@@ -69,20 +70,18 @@ def archived_through(table: DeltaTable, event_type: str) -> int:
 
 
 def _above(place: Place, written: Sequence[Written], through: Mapping[str, int]) -> list[Written]:
-    """The files without what the table has already; those left out are removed."""
+    """The files without what the table has already."""
     kept: list[Written] = []
     for item in written:
         known = through.get(item.event_type, 0)
-        if item.last <= known:
-            remove(files(place, NOTIFICATIONS), [item.path])
-        elif item.first <= known:
-            kept += trimmed(place, item, known)
-        else:
+        if item.first > known:
             kept.append(item)
+        elif item.last > known:
+            kept += trimmed(place, item, known)
     return kept
 
 
-def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int]) -> None:
+def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int], tag: Tag) -> None:
     now_ms = time.time_ns() // 1_000_000
     table.create_write_transaction(
         [
@@ -99,9 +98,5 @@ def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int]
         mode="append",
         schema=table.schema(),
         partition_by=list(PARTITION),
-        commit_properties=CommitProperties(
-            # Retrying inside delta-rs would not look at the marks again.
-            max_commit_retries=0,
-            app_transactions=[Transaction(*item) for item in transactions(marks, written).items()],
-        ),
+        commit_properties=tag.properties(transactions(marks, written)),
     )

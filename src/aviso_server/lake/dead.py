@@ -10,21 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable, write_deltalake
 
 from aviso_server.core.notification import Unreadable
 from aviso_server.lake.follow import Followed
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
+from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints
-from aviso_server.lake.storage import LakeFailed
-from aviso_server.lake.table import ensure
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pa_ds  # loads pandas, if that is there: slow, and 40 MB
-
-ATTEMPTS = 10
-"""Times rows are written when others write at the same moment."""
 
 MANY = 100_000
 """Rows up to which they are kept in memory, some 20 MB."""
@@ -47,20 +42,16 @@ def append_dead_letters(place: Place, rows: pa.Table) -> int:
     if rows.num_rows == 0:
         return 0
     rows = rows.select(DEAD_LETTER_TABLE.names).cast(DEAD_LETTER_TABLE)
-    try:
-        for _ in range(ATTEMPTS):
-            table = ensure(place, DEAD_LETTERS)
-            rows = _above(rows, table)
-            if rows.num_rows == 0:
-                return 0
-            try:
-                _write(table, rows)
-            except CommitFailedError:
-                continue
-            return int(rows.num_rows)
-    except (DeltaError, OSError) as error:
-        raise LakeFailed(f"cannot write dead letters to {place.path}: {error}") from error
-    raise LakeFailed(f"others write dead letters to {place.path} all the time")
+
+    def add(table: DeltaTable, tag: Tag) -> bool:
+        nonlocal rows
+        rows = _above(rows, table)
+        if rows.num_rows:
+            _write(table, rows, tag)
+        return bool(rows.num_rows)
+
+    settle(place, DEAD_LETTERS, add)
+    return int(rows.num_rows)
 
 
 def _above(rows: pa.Table, table: DeltaTable) -> pa.Table:
@@ -73,7 +64,7 @@ def _above(rows: pa.Table, table: DeltaTable) -> pa.Table:
     return rows.filter(pc.greater(rows["sequence"], marks))
 
 
-def _write(table: DeltaTable, rows: pa.Table) -> None:
+def _write(table: DeltaTable, rows: pa.Table, tag: Tag) -> None:
     highest = rows.group_by("event_type").aggregate([("sequence", "max")])
     reached: Mapping[str, int] = dict(
         zip(highest["event_type"].to_pylist(), highest["sequence_max"].to_pylist(), strict=True)
@@ -82,11 +73,7 @@ def _write(table: DeltaTable, rows: pa.Table) -> None:
         table,
         rows,
         mode="append",
-        commit_properties=CommitProperties(
-            # Retrying inside delta-rs would not look at the marks again.
-            max_commit_retries=0,
-            app_transactions=[Transaction(dead_mark(name), at) for name, at in reached.items()],
-        ),
+        commit_properties=tag.properties({dead_mark(name): at for name, at in reached.items()}),
     )
 
 

@@ -4,13 +4,16 @@ Whoever writes, usually one Spark task, hands rows over in sequence order. Files
 type and day, are sorted by sequence, and carry the statistics that let readers skip them.
 """
 
+import contextlib
 import json
 import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
@@ -18,7 +21,7 @@ import pyarrow.parquet as pq
 
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, RECORD, Place
-from aviso_server.lake.storage import files
+from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import STATISTICS
 
 ROWS_PER_GROUP = 16_384
@@ -156,39 +159,49 @@ class FileWriter:
 
 
 def remove(place: pa_fs.FileSystem, paths: list[str]) -> None:
-    """Remove files that no commit refers to; those that are gone already do not matter."""
+    """Remove files that no commit can refer to; those that are gone already do not matter.
+
+    What was handed over to be committed is for ``outcome.discard``.
+    """
     for path in paths:
         if place.get_file_info(path).type is pa_fs.FileType.File:
             place.delete_file(path)
 
 
 def trimmed(place: Place, file: Written, above: int) -> list[Written]:
-    """The file without rows up to a sequence, which another commit has already."""
-    source = files(place, NOTIFICATIONS)
-    table = pq.read_table(file.path, filesystem=source, partitioning=None)
-    rows = table.filter(pc.greater(table["sequence"], above))
-    names = pa.array([file.event_type] * rows.num_rows, pa.string())
+    """The file written again without rows up to a sequence, which another commit has already."""
     writer = FileWriter(place)
-    for batch in rows.add_column(0, RECORD.field("event_type"), names).to_batches():
-        writer.write(batch)
-    remove(source, [file.path])
-    return writer.close()
+    try:
+        source = files(place, NOTIFICATIONS)
+        table = pq.read_table(file.path, filesystem=source, partitioning=None)
+        rows = table.filter(pc.greater(table["sequence"], above))
+        names = pa.array([file.event_type] * rows.num_rows, pa.string())
+        for batch in rows.add_column(0, RECORD.field("event_type"), names).to_batches():
+            writer.write(batch)
+        return writer.close()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            writer.discard()
+        raise LakeFailed(f"cannot write a part of {file.path} again: {error}") from error
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[tuple[str, date, pa.RecordBatch]]:
-    """Runs of rows that share event type and day."""
-    days = batch.column("time").cast(pa.date32())
+    """Rows that share event type and day, in their order; event types come in runs."""
+    if not batch.num_rows:
+        return
     names = batch.column("event_type")
-    begin = 0
-    while begin < batch.num_rows:
-        name, day = names[begin].as_py(), days[begin].as_py()
-        # Event types and days come in runs: one look at the last row settles most batches.
-        end = batch.num_rows
-        if names[end - 1].as_py() != name or days[end - 1].as_py() != day:
-            same = pc.and_(pc.equal(names, name), pc.equal(days, pa.scalar(day, pa.date32())))
-            end = pc.index(same, False, start=begin).as_py()
-        yield name, day, batch.slice(begin, end - begin).select(FILE_SCHEMA.names)
-        begin = end
+    rows = batch.select(FILE_SCHEMA.names)
+    changes = np.flatnonzero(
+        np.asarray(pc.not_equal(names.slice(1), names.slice(0, len(names) - 1)))
+    )
+    edges = [0, *(changes + 1).tolist(), batch.num_rows]
+    for begin, end in pairwise(edges):
+        run, name = rows.slice(begin, end - begin), names[begin].as_py()
+        days = run.column("time").cast(pa.date32())
+        # Mostly one; two at midnight, between which a clock that is set may go to and fro.
+        for day in pc.unique(days):
+            ours = pc.equal(days, day)
+            yield name, day.as_py(), run if pc.all(ours).as_py() else run.filter(ours)
 
 
 def _due(target: _Open) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from aviso_server.lake.layout import (
     DEAD_LETTER_TABLE,
@@ -61,16 +61,28 @@ def ensure(place: Place, name: str) -> DeltaTable:
                 f"this version writes {field.type}; use another lake.path"
             )
     missing = [field for field in wanted.fields if field.name not in known]
-    if missing:
+    return _extend(place, name, table, missing) if missing else table
+
+
+def _extend(place: Place, name: str, table: DeltaTable, missing: list[Field]) -> DeltaTable:
+    cause: Exception | None = None
+    try:
         # Rows that are there already have no value for them.
         table.alter.add_columns([Field(f.name, f.type, nullable=True) for f in missing])
-    return table
+    except (DeltaError, OSError) as error:
+        cause = error  # or somebody was quicker: what is there decides
+    fresh = find(place, name)
+    there = set() if fresh is None else {field.name for field in fresh.schema().fields}
+    if fresh is None or not there.issuperset(field.name for field in missing):
+        raise LakeFailed(f"cannot add columns to {place.table(name)}: {cause}") from cause
+    return fresh
 
 
 def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ...]) -> DeltaTable:
     configuration = {"delta.logRetentionDuration": f"interval {LOG_KEPT.days} days"}
     if name == NOTIFICATIONS:
         configuration["delta.dataSkippingStatsColumns"] = ",".join(STATISTICS)
+    cause: Exception | None = None
     try:
         DeltaTable.create(
             place.table(name),
@@ -83,11 +95,9 @@ def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ..
             # Otherwise delta-rs makes the table a second time, as its next version.
             commit_properties=CommitProperties(max_commit_retries=0),
         )
-    except CommitFailedError:
-        pass  # somebody was quicker: what they made is opened below
     except (DeltaError, OSError) as error:
-        raise LakeFailed(f"cannot make the table {place.table(name)}: {error}") from error
+        cause = error  # or somebody was quicker, or it was done all the same: what is there decides
     table = find(place, name)
     if table is None:
-        raise LakeFailed(f"the table {place.table(name)} was made and is not there")
+        raise LakeFailed(f"cannot make the table {place.table(name)}: {cause}") from cause
     return table

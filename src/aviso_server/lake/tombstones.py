@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from aviso_server.core.ring import Mask
 from aviso_server.lake.follow import Followed
 from aviso_server.lake.layout import LOST, TOMBSTONE_TABLE, TOMBSTONES, Place
+from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import ensure
-
-ATTEMPTS = 10
-"""Times a range is written when others write at the same moment."""
 
 MANY_FILES = 64
 """Files after which they are put together: each deletion writes one."""
@@ -110,7 +108,10 @@ class Tombstones:
 def append_tombstones(
     place: Place, ranges: Iterable[tuple[str, int, int]], *, kind: str, at_ns: int | None = None
 ) -> None:
-    """Write ranges (event type, first, last); they are durable and seen by the next look."""
+    """Write ranges (event type, first, last); they are durable and seen by the next look.
+
+    LakeFailed, or OutcomeUnknown: written again they say the same.
+    """
     rows = list(ranges)
     if not rows:
         return
@@ -118,24 +119,22 @@ def append_tombstones(
     names, firsts, lasts = zip(*rows, strict=True)
     columns = [names, firsts, lasts, [kind] * len(rows), [now] * len(rows)]
     table = pa.table(columns, names=TOMBSTONE_TABLE.names).cast(TOMBSTONE_TABLE)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            target = ensure(place, TOMBSTONES)
-            write_deltalake(target, table, mode="append")
-            if len(target.file_uris()) >= MANY_FILES:
-                _compact(place)
-        except CommitFailedError as error:
-            if attempt == ATTEMPTS:
-                raise LakeFailed(f"cannot write tombstones to {place.path}: {error}") from error
-            continue
-        except (DeltaError, OSError) as error:
-            raise LakeFailed(f"cannot write tombstones to {place.path}: {error}") from error
-        return
+    many = False
+
+    def add(target: DeltaTable, tag: Tag) -> bool:
+        nonlocal many
+        many = len(target.file_uris()) >= MANY_FILES
+        write_deltalake(target, table, mode="append", commit_properties=tag.properties())
+        return True
+
+    settle(place, TOMBSTONES, add)
+    if many:
+        _compact(place)
 
 
 def _compact(place: Place) -> None:
     """Put small files together; where that fails, the next writer tries again."""
-    with suppress(DeltaError, OSError):
+    with suppress(LakeFailed, DeltaError, OSError):
         ensure(place, TOMBSTONES).optimize.compact()
 
 

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from aviso_server.lake.commit import commit
-from aviso_server.lake.files import FileWriter, Written, remove
-from aviso_server.lake.layout import DEAD_LETTER_TABLE, LOST, NOTIFICATIONS, RECORD, Place
-from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.files import FileWriter, Written
+from aviso_server.lake.layout import DEAD_LETTER_TABLE, LOST, RECORD, Place
+from aviso_server.lake.outcome import discard
+from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.letters import Bundle, Gathered, append, unstage
 from aviso_server.pipeline.source.columns import LOSS, lost_range
@@ -74,10 +75,12 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
         unstage(self._place, [path for item in reports for path in item.letters.files])
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002 - Spark's name
-        """On the driver: remove what the tasks wrote."""
+        """On the driver: remove what the tasks wrote, if it surely was not committed."""
         reports = [item for item in messages if isinstance(item, Report)]
-        written = [file.path for item in reports for file in item.written]
-        remove(files(self._place, NOTIFICATIONS), written)
+        # Spark asks for this after a commit that failed, too, while that may even be running. Then
+        # all tasks have reported, and only the commit itself knows what may go.
+        if len(reports) < len(messages):
+            discard(self._place, [file.path for item in reports for file in item.written])
         unstage(self._place, [path for item in reports for path in item.letters.files])
 
     @staticmethod

@@ -32,7 +32,7 @@ from aviso_server.pipeline.audit.job import (
 )
 from aviso_server.pipeline.inventory import File, inventory
 from aviso_server.pipeline.lakesink import LakeWriter
-from aviso_server.pipeline.maintain.replace import Ledger
+from aviso_server.pipeline.maintain.replace import replace_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -46,11 +46,9 @@ def store(tmp_path: Path) -> Iterator[NatsServer]:
 
 def _replace(place: Place, old: Sequence[File], records: Sequence[Record]) -> None:
     """Meddle with the table."""
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
     writer = FileWriter(place)
     writer.write(records_to_batch(records))
-    Ledger(place, table).replace(old, writer.close(), data_change=True)
+    replace_files(place, old, writer.close(), data_change=True)
 
 
 def _files(place: Place, event_type: str) -> list[File]:

@@ -27,7 +27,7 @@ from aviso_server.pipeline.inventory import File, inventory
 from aviso_server.pipeline.maintain import order
 from aviso_server.pipeline.maintain import rewrite as module
 from aviso_server.pipeline.maintain.plan import Rewrite
-from aviso_server.pipeline.maintain.replace import Ledger, Overtaken
+from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
 from aviso_server.pipeline.maintain.rewrite import Answer, Look, Task, hidden_rows, rewritten
 
 
@@ -58,16 +58,16 @@ def _square(lat: float, lon: float) -> Area:
     return Area.of(tuple((lat + north, lon + east) for north, east in ring))
 
 
-def _replaced(place: Place, answer: Answer, files: list[File], ledger: Ledger) -> None:
+def _replaced(place: Place, answer: Answer, files: list[File]) -> None:
     assert answer.problem is None
-    ledger.replace(files, answer.written, data_change=False)
+    replace_files(place, files, answer.written, data_change=False)
 
 
 def test_rows_and_marks_are_the_same_after_a_rewrite(tmp_path: Path) -> None:
     """One larger file holds what several held, and how far the archive came is not forgotten."""
     place = _lake(tmp_path, name="a b%/é")
     before, files = _rows(place), inventory(_table(place))
-    _replaced(place, rewritten(place, _task(files)), files, Ledger(place, _table(place)))
+    _replaced(place, rewritten(place, _task(files)), files)
     assert _rows(place).equals(before)
     (file,) = inventory(_table(place))
     assert (file.rows, file.first, file.last) == (20, 1, 20)
@@ -82,18 +82,17 @@ def test_hidden_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     assert hidden_rows(place, Look(files[0], hidden)) == 3
     assert hidden_rows(place, Look(files[0], ((7, 9),))) == 0
     answer = rewritten(place, _task(files, hidden, 3))
-    _replaced(place, answer, files, Ledger(place, _table(place)))
+    _replaced(place, answer, files)
     assert _rows(place)["sequence"].to_pylist() == [1, 4]
 
 
 def test_an_append_meanwhile_does_not_matter(tmp_path: Path) -> None:
     """The archive job may commit at any moment; both commits hold."""
     place = _lake(tmp_path)
-    ledger = Ledger(place, _table(place))
     files = inventory(_table(place))
     answer = rewritten(place, _task(files))
     filled(place, [record(n) for n in range(21, 31)])
-    _replaced(place, answer, files, ledger)
+    _replaced(place, answer, files)
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 31))
     assert archived_through(_table(place), "mars") == 30
 
@@ -101,13 +100,12 @@ def test_an_append_meanwhile_does_not_matter(tmp_path: Path) -> None:
 def test_of_two_that_replace_the_same_files_one_gives_up(tmp_path: Path) -> None:
     """Two jobs side by side double nothing, and other files are still theirs to replace."""
     place = _lake(tmp_path)
-    one, other = Ledger(place, _table(place)), Ledger(place, _table(place))
     files = inventory(_table(place))
     first, again = rewritten(place, _task(files[:2])), rewritten(place, _task(files[1:3]))
-    _replaced(place, first, files[:2], one)
+    _replaced(place, first, files[:2])
     with pytest.raises(Overtaken):
-        other.replace(files[1:3], again.written, data_change=False)
-    _replaced(place, rewritten(place, _task(files[2:])), files[2:], other)
+        replace_files(place, files[1:3], again.written, data_change=False)
+    _replaced(place, rewritten(place, _task(files[2:])), files[2:])
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
 
 
@@ -125,11 +123,10 @@ def test_jobs_side_by_side_keep_every_row_once(tmp_path: Path) -> None:
         last = False
         while not last:
             last = ended.is_set()
-            table = _table(place)
-            files = inventory(table)
+            files = inventory(_table(place))
             answer = rewritten(place, _task(files))
             with contextlib.suppress(Overtaken):
-                Ledger(place, table).replace(files, answer.written, data_change=False)
+                replace_files(place, files, answer.written, data_change=False)
 
     threads = [threading.Thread(target=work) for work in (append, compact, compact)]
     for thread in threads:
@@ -147,7 +144,7 @@ def test_a_file_of_another_writer_is_replaced_too(tmp_path: Path) -> None:
     _table(place).optimize.compact()
     files = inventory(_table(place))
     answer = rewritten(place, _task(files))
-    _replaced(place, answer, files, Ledger(place, _table(place)))
+    _replaced(place, answer, files)
     assert [file.path for file in inventory(_table(place))] == [answer.written[0].path]
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
 
@@ -179,10 +176,10 @@ def test_overlapping_files_come_out_in_order(tmp_path: Path) -> None:
     (file,) = inventory(_table(place))
     odd = rewritten(place, _task([file], tuple((n, n) for n in range(2, 9, 2)), 4))
     even = rewritten(place, _task([file], tuple((n, n) for n in range(1, 10, 2)), 5))
-    Ledger(place, _table(place)).replace([file], odd.written + even.written, data_change=False)
+    replace_files(place, [file], odd.written + even.written, data_change=False)
     files = inventory(_table(place))
     answer = rewritten(place, _task(files))
-    _replaced(place, answer, files, Ledger(place, _table(place)))
+    _replaced(place, answer, files)
     assert _table(place).to_pyarrow_table()["sequence"].to_pylist() == list(range(1, 10))
 
 
@@ -197,7 +194,7 @@ def test_places_are_neighbours_inside_a_block_only(
     filled(place, [record(n, geometry=areas[n % 4]) for n in range(1, 41)])
     files = inventory(_table(place))
     answer = rewritten(place, Task(0, _task(files).rewrite, (), "box"))
-    _replaced(place, answer, files, Ledger(place, _table(place)))
+    _replaced(place, answer, files)
     rows = _table(place).to_pyarrow_table()
     there = rows["sequence"].to_pylist()
     assert sorted(there[:20]) == list(range(1, 21))
@@ -218,7 +215,7 @@ async def test_replays_read_rows_by_place_in_sequence_order(
     filled(place, records)
     files = inventory(_table(place))
     answer = rewritten(place, Task(0, _task(files).rewrite, (), "box"))
-    _replaced(place, answer, files, Ledger(place, _table(place)))
+    _replaced(place, answer, files)
     metadata = pq.ParquetFile(tmp_path / "lake" / NOTIFICATIONS / answer.written[0].path).metadata
     spans = []
     for number in range(metadata.num_row_groups):

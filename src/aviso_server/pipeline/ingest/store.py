@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through, commit
 from aviso_server.lake.dead import append_dead_letters
-from aviso_server.lake.files import FileWriter, Written, remove
+from aviso_server.lake.files import FileWriter, Written
 from aviso_server.lake.layout import (
     DEAD_LETTER_TABLE,
     DELETED,
@@ -33,7 +33,7 @@ from aviso_server.lake.layout import (
     TIME,
     Place,
 )
-from aviso_server.lake.storage import files
+from aviso_server.lake.outcome import discard
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.ingest.rows import JUDGED, runs
@@ -108,10 +108,10 @@ def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) ->
         )
         for batch in _letters(letters.where(fresh)):
             append_dead_letters(place, batch)
-        added = commit(place, written, {name: item.last for name, item in ranges.items()})
     except BaseException:
-        remove(files(place, NOTIFICATIONS), [item.path for item in written])
+        discard(place, [item.path for item in written])
         raise
+    added = commit(place, written, {name: item.last for name, item in ranges.items()})
     # Behind the commit: they hide nothing, and without it they would hide a second try.
     append_tombstones(place, holes, kind=DELETED)
     missing = sum(last - first + 1 for _, first, last in holes)

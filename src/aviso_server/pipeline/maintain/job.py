@@ -22,9 +22,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake.files import remove
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
-from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
 from aviso_server.pipeline.failure import failure_of
@@ -40,7 +39,7 @@ from aviso_server.pipeline.maintain.plan import (
     rows_of,
     suspects,
 )
-from aviso_server.pipeline.maintain.replace import Ledger, Overtaken
+from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
 from aviso_server.pipeline.maintain.rewrite import (
     Answer,
     Look,
@@ -146,11 +145,10 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> Outcome:
     outcome.files_before = outcome.files_after = len(found)
     outcome.bytes_before = outcome.bytes_after = sum(file.size for file in found)
     if not options.dry_run:
-        ledger = Ledger(options.place, table)
         for removal in plan.removals:
-            _remove(ledger, removal, outcome)
+            _remove(options.place, removal, outcome)
         _expire_letters(options, outcome)
-        _rewrite(spark, options, ledger, graves, outcome, tell)
+        _rewrite(spark, options, graves, outcome, tell)
         gather(options.place)
     outcome.swept = sweep(options.place, options.keep, dry_run=options.dry_run)
     return outcome
@@ -209,7 +207,6 @@ def _looked(
 def _rewrite(
     spark: SparkSession,
     options: MaintainOptions,
-    ledger: Ledger,
     graves: Mapping[str, Intervals],
     outcome: Outcome,
     tell: Tell,
@@ -225,7 +222,7 @@ def _rewrite(
             for number, item in enumerate(wave)
         ]
         for answer in _answers(spark, options.place, tasks):
-            _replace(options, ledger, wave[answer.number], answer, outcome)
+            _replace(options.place, wave[answer.number], answer, outcome)
         done += sum(len(item.files) for item in wave)
         tell(done, total)
 
@@ -239,28 +236,25 @@ def _answers(spark: SparkSession, place: Place, tasks: Sequence[Task]) -> list[A
     return [msgspec.msgpack.decode(bytes(row["answer"]), type=Answer) for row in rows]
 
 
-def _replace(
-    options: MaintainOptions, ledger: Ledger, item: Rewrite, answer: Answer, outcome: Outcome
-) -> None:
+def _replace(place: Place, item: Rewrite, answer: Answer, outcome: Outcome) -> None:
     if answer.problem is not None:
         where = f"{item.event_type} {item.day.isoformat()}"
         outcome.problems.append(f"{where}: {answer.problem}")
         return
     try:
         # Readers of changes see nothing where the same rows are in other files.
-        ledger.replace(item.files, answer.written, data_change=item.hidden > 0)
+        replace_files(place, item.files, answer.written, data_change=item.hidden > 0)
     except Overtaken:
         outcome.overtaken += 1
-        remove(files(options.place, NOTIFICATIONS), [file.path for file in answer.written])
         return
     outcome.files_after += len(answer.written) - len(item.files)
     outcome.bytes_after += sum(file.size for file in answer.written) - item.size
     outcome.rows_hidden += item.hidden
 
 
-def _remove(ledger: Ledger, item: Removal, outcome: Outcome) -> None:
+def _remove(place: Place, item: Removal, outcome: Outcome) -> None:
     try:
-        ledger.replace(item.files, (), data_change=True)
+        replace_files(place, item.files, (), data_change=True)
     except Overtaken:
         outcome.overtaken += 1
         return

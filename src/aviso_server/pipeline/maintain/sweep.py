@@ -13,6 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from aviso_server.lake.files import remove
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
+from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import find
 from aviso_server.pipeline.letters import STAGED
@@ -68,20 +69,20 @@ def gather(place: Place) -> None:
 
 def expire_letters(place: Place, event_type: str, last: int) -> int:
     """Remove dead letters up to a sequence; how many."""
-    table = find(place, DEAD_LETTERS)
-    if table is None:
+    if find(place, DEAD_LETTERS) is None:
         return 0
     named = event_type.replace("'", "''")
-    for _ in range(10):
-        try:
-            done = table.delete(f"event_type = '{named}' AND sequence <= {last}")
-        except CommitFailedError:
-            table.update_incremental()
-            continue
-        except (DeltaError, OSError) as error:
-            raise LakeFailed(f"cannot write to {place.table(DEAD_LETTERS)}: {error}") from error
-        return int(done.get("num_deleted_rows") or 0)
-    raise LakeFailed(f"others write to {place.table(DEAD_LETTERS)} all the time")
+    count = 0
+
+    def expire(table: DeltaTable, tag: Tag) -> bool:
+        nonlocal count
+        asked = f"event_type = '{named}' AND sequence <= {last}"
+        done = table.delete(asked, commit_properties=tag.properties())
+        count = int(done.get("num_deleted_rows") or 0)
+        return count > 0
+
+    settle(place, DEAD_LETTERS, expire)
+    return count
 
 
 def _remember(table: DeltaTable, keep: timedelta) -> None:

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through, commit
-from aviso_server.lake.files import Written, remove
+from aviso_server.lake.files import Written
 from aviso_server.lake.layout import NOTIFICATIONS, Place
-from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.outcome import discard
+from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.pipeline.pace import Pace
 from aviso_server.pipeline.sink.client import Client, NotSent
@@ -104,14 +105,12 @@ def _to_lake(
         for found in done:
             written += found
             told(sum(item.rows for item in found))
-        _commit(place, written, made)
     except BaseException as error:
-        # What cannot be removed either, on a full or broken disk, must not hide the error.
-        with contextlib.suppress(OSError):
-            remove(files(place, NOTIFICATIONS), [item.path for item in written])
+        discard(place, [item.path for item in written])
         if isinstance(error, OSError):
             raise LakeFailed(f"cannot write to {place.path}: {error}") from error
         raise
+    _commit(place, written, made)
 
 
 def _refuse_full(place: Place) -> None:

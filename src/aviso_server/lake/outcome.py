@@ -1,0 +1,134 @@
+"""Changing a table and knowing what became of it: it happened, it did not, or nobody can know.
+
+A commit that is reported as failed may have happened: the store's answer was lost, or something
+that follows a commit, such as Delta's checkpoint, could not be written (docs/decisions/0012).
+
+Rules
+- Every change has a tag of its own, which its commit carries. After any failure the table is opened
+  afresh, and a commit with our tag says that the change happened, whatever the error said.
+- A version that somebody else took can never become ours any more. The change did not happen; it is
+  decided anew on what is there now.
+- After any other failure a commit that is not there did not happen, on a disk. In an object store
+  the request may still be on its way, so there nobody can know, as wherever the table cannot be
+  opened: OutcomeUnknown.
+- Files go only when it is known that they were committed by nobody, and only those that a fresh
+  snapshot does not refer to. All others are left to ``maintain``, which sweeps them by age.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from aviso_server.lake.files import remove
+from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.storage import LakeFailed, files
+from aviso_server.lake.table import ensure, find
+
+ATTEMPTS = 50
+"""Times a change is tried when others commit at the same moment."""
+
+TAG = "avisoChange"
+"""The entry of a commit's metadata that says whose it is."""
+
+
+class OutcomeUnknown(LakeFailed):
+    """Nobody can say whether a change happened: nothing that belongs to it may be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What one change is recognised by, however often it is tried."""
+
+    text: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def properties(self, marks: Mapping[str, int] | None = None) -> CommitProperties:
+        """What a commit of the change carries: the tag, and application transactions."""
+        return CommitProperties(
+            custom_metadata={TAG: self.text},
+            # Retrying inside delta-rs would not decide anew on what others committed meanwhile.
+            max_commit_retries=0,
+            app_transactions=[Transaction(name, upto) for name, upto in (marks or {}).items()],
+        )
+
+
+Change: TypeAlias = Callable[[DeltaTable, Tag], bool]
+"""Looks at a table and commits to it with a tag's properties; False where nothing is to be done."""
+
+
+def settle(place: Place, name: str, change: Change) -> int:
+    """Make a change to a table once; the version that has it. LakeFailed, and then it did not
+    happen, or OutcomeUnknown."""
+    tag = Tag()
+    address = place.table(name)
+    table = ensure(place, name)
+    for _ in range(ATTEMPTS):
+        seen = table.version()
+        try:
+            return seen + 1 if change(table, tag) else seen
+        except (DeltaError, OSError) as error:
+            table = _reopen(place, name, error)
+            if (version := _tagged(table, tag, above=seen)) is not None:
+                return version
+            if isinstance(error, CommitFailedError):
+                continue
+            if place.remote:
+                raise _unknown(address, error) from error
+            raise LakeFailed(f"cannot commit to {address}: {error}") from error
+    raise LakeFailed(f"others commit to {address} all the time; is a second job running?")
+
+
+def discard(place: Place, paths: Iterable[str]) -> None:
+    """Remove files of a change to the notifications that surely did not happen.
+
+    Those that the table refers to stay, and so do all where it cannot be asked.
+    """
+    found = list(paths)
+    if not found:
+        return
+    try:
+        table = find(place, NOTIFICATIONS)
+        kept = set() if table is None else {unquote(path) for path in active(table)}
+        remove(files(place, NOTIFICATIONS), [path for path in found if path not in kept])
+    except (LakeFailed, DeltaError, OSError):
+        return  # the sweep finds them
+
+
+def active(table: DeltaTable) -> set[str]:
+    """The files that a version of a table refers to, as its log spells them."""
+    return set(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def _reopen(place: Place, name: str, cause: Exception) -> DeltaTable:
+    try:
+        table = find(place, name)
+    except LakeFailed as error:
+        raise _unknown(place.table(name), cause) from error
+    if table is None:  # it was there a moment ago
+        raise _unknown(place.table(name), cause) from cause
+    return table
+
+
+def _tagged(table: DeltaTable, tag: Tag, *, above: int) -> int | None:
+    """The version whose commit has the tag."""
+    news = table.version() - above
+    if news <= 0:
+        return None
+    try:
+        told = table.history(news)
+    except (DeltaError, OSError) as error:
+        raise _unknown(table.table_uri, error) from error
+    tags = {commit["version"]: commit.get(TAG) for commit in told}
+    ours = next((version for version, text in tags.items() if text == tag.text), None)
+    if ours is None and len(tags) < news:
+        raise _unknown(table.table_uri, LakeFailed("some of its commits cannot be read"))
+    return ours
+
+
+def _unknown(address: str, cause: Exception) -> OutcomeUnknown:
+    return OutcomeUnknown(f"nobody can say whether a commit to {address} was made: {cause}")
