@@ -14,9 +14,9 @@ from pyarrow.fs import FileSelector
 from pyspark.sql import SparkSession
 from support.carried import archive
 from support.config import document, on_jetstream, settings
+from support.farlake import far_lakes
 from support.lake import filled, record
 from support.nats import NatsServer, nats_server
-from support.s3 import object_store
 from support.server import connected
 from support.source import RING
 
@@ -142,7 +142,9 @@ def test_failure_leaves_nothing(spark: SparkSession, place: Place, tmp_path: Pat
 
 def test_an_object_store(spark: SparkSession, place: Place) -> None:
     """Nothing can be renamed there: a commit or ``_SUCCESS`` comes last, and failures clean up."""
-    with object_store() as far:
+    with far_lakes() as lakes:
+        lake = next(lakes)
+        far = lake.seen(repeats=0)
         storage = dict(far.options)
 
         def to(name: str, kind: Format) -> Options:
@@ -170,6 +172,16 @@ def test_an_object_store(spark: SparkSession, place: Place) -> None:
             folder.open_input_stream(name).read() for name in sorted(names) if name != "_SUCCESS"
         )
         assert [json.loads(line)["sequence"] for line in lines.splitlines()] == list(range(3, 98))
+        lake.proxy.lose("PUT /lake/deep/lake0/again/_delta_log", "after")
+        run(spark, to("again", "delta"))
+        table = DeltaTable(f"{far.path}/again", storage_options=storage)
+        assert sorted(table.to_pyarrow_table()["sequence"].to_pylist()) == list(range(3, 98))
+        lake.proxy.lose("/later/_SUCCESS", "after", away=True)
+        with pytest.raises(ReplayFailed, match="is complete if _SUCCESS is there"):
+            run(spark, to("later", "ndjson"))
+        lake.proxy.heal()
+        later = Folder(f"{far.path}/later", storage).open().get_file_info(FileSelector(""))
+        assert {item.base_name for item in later} > {"_SUCCESS"}
 
 
 @pytest.mark.parametrize(

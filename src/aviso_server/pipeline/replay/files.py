@@ -5,7 +5,7 @@ Rules
   object store cannot rename: files are written in place, and ``_SUCCESS``, or the first commit of
   the Delta table, says that they are complete.
 - Files are in sequence order by name, and within.
-- An output that exists is never touched.
+- An output that exists is never touched; nor are the files of one that may be complete.
 """
 
 import shutil
@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 import pyarrow.fs as pa_fs
+from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from aviso_server.lake.outcome import active
 from aviso_server.pipeline.past import TABLE, answer
 from aviso_server.pipeline.plan import Plan
 from aviso_server.pipeline.replay.options import Files, Outcome, Progress, ReplayFailed, chunks
@@ -136,13 +138,20 @@ class _Output:
         for path in self._ours(source):
             if path not in known:  # of an attempt that failed
                 source.delete_file(path)
-        if self.target.format == "delta":
-            self._commit(folder, shape)
-        else:
-            with source.open_output_stream(SUCCESS):
-                pass
         if not folder.remote:
+            self._complete(folder, shape)
             folder.local.rename(self._final.local.absolute())
+            return
+        try:
+            self._complete(folder, shape)
+        except (OSError, DeltaError) as error:
+            # Only the answer may be lost: then all is there.
+            if not self._is_complete(folder):
+                self._begun = False  # nor may anything be removed: the request may be on its way
+                sign = "a Delta table" if self.target.format == "delta" else SUCCESS
+                raise ReplayFailed(
+                    f"{folder.path} is complete if {sign} is there, and nobody can say now: {error}"
+                ) from error
 
     def discard(self) -> None:
         """Leave nothing behind."""
@@ -160,6 +169,24 @@ class _Output:
         if target.format == "ndjson":
             return event_writer(folder, self.run, target.base_url, polygon_text=target.polygon_text)
         return parquet_writer(folder, self.run, to_arrow_schema(rows.schema, timezone="UTC"))
+
+    def _complete(self, folder: Folder, shape: DataFrame) -> None:
+        """Say that all is there."""
+        if self.target.format == "delta":
+            self._commit(folder, shape)
+        else:
+            with folder.open().open_output_stream(SUCCESS):
+                pass
+
+    def _is_complete(self, folder: Folder) -> bool:
+        """Whether that can be seen."""
+        try:
+            if self.target.format != "delta":
+                return bool(folder.open().get_file_info(SUCCESS).type is pa_fs.FileType.File)
+            table = DeltaTable(folder.path, storage_options=dict(folder.storage))
+            return active(table) == {row.path for row in self.told}
+        except (OSError, DeltaError):
+            return False
 
     def _commit(self, folder: Folder, shape: DataFrame) -> None:
         """Files and table in one commit, its first."""
