@@ -58,3 +58,28 @@ def test_names_say_something() -> None:
         nodes = ast.walk(ast.parse(path.read_text()))
         names |= {node.name for node in nodes if isinstance(node, ast.ClassDef)}
     assert [name for name in sorted(names) if any(word in name.lower() for word in empty)] == []
+
+
+def test_files_of_the_lake_are_removed_in_few_places() -> None:
+    """What may be committed is removed by ``lake.outcome`` alone, which asks the table first.
+
+    The others remove what no commit can refer to: files that were never handed over, staged
+    letters, and the output of a replay.
+    """
+    removing = {
+        _name(path): {
+            name
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+            for name in [getattr(node.func, "attr", None) or getattr(node.func, "id", None)]
+            if name == "delete_file" or (name == "remove" and isinstance(node.func, ast.Name))
+        }
+        for path in MODULES
+    }
+    assert {name: calls for name, calls in removing.items() if calls} == {
+        "lake/files.py": {"delete_file", "remove"},
+        "lake/outcome.py": {"remove"},
+        "pipeline/letters.py": {"remove"},
+        "pipeline/maintain/sweep.py": {"remove"},
+        "pipeline/replay/files.py": {"delete_file"},
+    }

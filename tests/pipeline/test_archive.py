@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from support.archived import archived, assert_same
+from support.farlake import block_checkpoints
 from support.log import fill, log_at
 from support.nats import NatsServer, nats_server
 
@@ -90,6 +91,19 @@ def test_checkpoints_may_be_damaged_or_lost(
     _fill(server, 70, 75)
     assert (_run(spark, options)).archived == 10
     assert _same(server, options) == 150
+
+
+def test_a_commit_counts_though_what_follows_it_fails(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """Delta's own checkpoint behind a commit cannot be written: nothing is lost or done twice."""
+    options = _options(server, tmp_path)
+    _fill(server, 0, 5)
+    _run(spark, options)
+    block_checkpoints(options.place)
+    _fill(server, 5, 8)
+    assert _run(spark, options).archived == 6
+    assert _same(server, options) == 16
 
 
 def test_tables_made_by_others_are_brought_up_to_date(
