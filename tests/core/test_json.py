@@ -8,9 +8,10 @@ from typing import NoReturn
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.cost import assert_linear
 
 from aviso_server.core.errors import MalformedBody
-from aviso_server.core.json import MAX_DEPTH, Json, compact, parse
+from aviso_server.core.json import MAX_DEPTH, Json, _outside_strings, compact, parse
 
 VALUES = st.recursive(
     st.none()
@@ -232,3 +233,48 @@ def test_many_shallow_brackets_are_read() -> None:
     """The number of brackets is no limit, whether in arrays, objects or text."""
     value: Json = [[[1, 2], {"a": []}, "[{" * 200]] * 300
     assert parse(compact(value)) == value
+
+
+def _refusal(body: bytes) -> str:
+    try:
+        parse(body)
+    except MalformedBody as error:
+        return error.message
+    raise AssertionError("was read")
+
+
+@pytest.mark.parametrize(
+    ("start", "pump", "end"),
+    [
+        (b"[" * 1200 + b'"', rb"\"", b""),
+        (b'[1e999,"', rb"\"", b""),
+        (b'["' + b"[" * 1200, rb"\\", b""),
+        (b"[", b'"",', b"1e999]"),
+        (b"[", b"1e100,", b"1e999]"),
+        (b"[", b"9" * 208 + b",", b"9" * 400 + b"]"),
+        (b"[", b"\n", b"x"),
+        (b'["', b"a", b'\xff"]'),
+        (b'["', rb"\ud83d\ude00", rb"\ud800"),
+    ],
+)
+def test_refusing_is_linear(start: bytes, pump: bytes, end: bytes) -> None:
+    """Whatever is wrong with a text, saying so does not take longer per byte for long texts."""
+    assert_linear(_refusal, lambda size: start + pump * (size // len(pump)) + end, size=60_000)
+
+
+def test_the_place_of_a_number_is_looked_for_near_the_beginning_only() -> None:
+    """Far behind, the number is refused without a place."""
+    far = b"[" + b"1," * 40_000 + b"1e999]"
+    assert reason(far) == "JSON parsing failed: number out of range"
+
+
+@given(st.lists(st.sampled_from([rb"\"", rb"\\", b'"', b"[", b"9", b" "]), max_size=60))
+def test_strings_are_found_across_blocks(parts: list[bytes]) -> None:
+    """Quotes and escapes mean the same wherever a block ends."""
+    body = b"".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        # A backslash outside a string is no JSON, and whether it stays is not a promise.
+        whole = _outside_strings(body).replace(b"\\", b" ")
+        patch.setattr("aviso_server.core.json._BLOCK", 3)
+        assert _outside_strings(body).replace(b"\\", b" ") == whole
+    assert len(whole) == len(body)
