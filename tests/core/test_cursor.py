@@ -21,6 +21,7 @@ from aviso_server.core.cursor import (
     window,
 )
 from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.excerpt import excerpt
 from aviso_server.core.moment import rfc3339, rfc3339_offset
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import NotificationRequest
@@ -90,7 +91,7 @@ def test_other_sequences_are_refused_with_the_value_as_sent(text: str) -> None:
     """http.md 6.2 and 7.1."""
     with pytest.raises(InvalidRequest) as raised:
         parse_sequence("to_id", text)
-    assert raised.value.message == (
+    assert raised.value.message == excerpt(
         f"to_id must be a valid positive integer. Got: '{text}'. Valid examples: '1', '123', '9999'"
     )
 

@@ -143,3 +143,12 @@ def test_request_patterns() -> None:
     asked = requested(extreme, {"region": "North", "severity": {"gte": 4}}, Operation.WATCH)
     assert pattern(extreme, asked) == "extreme.north.*.*.*"
     assert pattern(GENERIC, Filter((("a", "1"), ("b", "2")))) == "made_up.1.2"
+
+
+@given(st.text("a.*>% é\x00€", max_size=40))
+def test_a_topic_is_measured_as_it_would_be_encoded(text: str) -> None:
+    """The length in the refusal is that of the subject, which is not made for it."""
+    long = text + "x" * MAX_SUBJECT_BYTES
+    size = len(encode_token(long).encode()) + len("made_up.")
+    with pytest.raises(InvalidRequest, match=rf"got: {size}$"):
+        tokens_of(GENERIC, {"a": long}, None)

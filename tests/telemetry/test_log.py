@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -167,3 +168,21 @@ def test_free_text_is_cleaned(user: str, secret: str) -> None:
     ):
         assert secret not in redact_text(text)
         assert REDACTED in redact_text(text)
+
+
+@given(st.text(",:@ /a?", max_size=30))
+def test_bare_user_info_is_found_wherever_it_begins(text: str) -> None:
+    """The linear pattern finds what the plain, quadratic one finds."""
+    plain = re.compile(r"(?:(?<=^)|(?<=,))\s*[^\s/,@]*:[^\s/@]*@")
+    expected = plain.sub(f"{REDACTED}@", re.sub(r"(?<=://)[^\s/?#]*@", f"{REDACTED}@", text))
+    assert redact_text(text) == expected
+
+
+@pytest.mark.usefixtures("_restored")
+def test_what_clients_sent_is_logged_in_part() -> None:
+    """A text of a quarter of a megabyte does not become a line of that length."""
+    out = logged()
+    structlog.get_logger().warning("x", event_name="e", event_type="@ ,:" + ":" * 250_000 + "end")
+    line = out.getvalue()
+    assert len(line) < 4000
+    assert line.count("end") == 1

@@ -57,9 +57,8 @@ _LAST_INTEGER = 2**63 - 1
 _LAST_EPOCH_MS = 253_402_300_799_999
 """The last millisecond of year 9999."""
 
-_SEQUENCE = re.compile(r"\+?0*([0-9]+)")
-_NEGATIVE = re.compile(r"-[0-9]+")
-_EPOCH = re.compile(r"\+?0*([0-9]+)")
+_NATURAL = re.compile(r"\+?+([0-9]++)")
+_NEGATIVE = re.compile(r"-[0-9]++")
 
 _DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
@@ -80,14 +79,20 @@ def parse_sequence(name: str, text: str) -> int:
         raise InvalidRequest(
             f"{name} cannot be empty. Provide a valid sequence number or omit the field"
         )
-    match = _SEQUENCE.fullmatch(text)
+    digits = _natural(text)
     # Length first: Python refuses to convert texts of more than 4300 digits.
-    if match is None or len(match[1]) > 20 or int(match[1]) > _LAST_SEQUENCE:
+    if digits is None or len(digits) > 20 or int(digits) > _LAST_SEQUENCE:
         raise InvalidRequest(
             f"{name} must be a valid positive integer. Got: '{text}'. "
             "Valid examples: '1', '123', '9999'"
         )
-    return int(match[1])
+    return int(digits)
+
+
+def _natural(text: str) -> str | None:
+    """The digits of an unsigned number without leading zeros; None if the text is none."""
+    match = _NATURAL.fullmatch(text)
+    return None if match is None else match[1].lstrip("0") or "0"
 
 
 def parse_moment(name: str, text: str) -> int:
@@ -181,9 +186,9 @@ def _moment(text: str) -> int | str:
     """Nanoseconds since the epoch, or why there are none; the decision order of 7.2."""
     if _NEGATIVE.fullmatch(text):
         return f"negative unix timestamps are not supported: '{text}'"
-    epoch = _EPOCH.fullmatch(text)
-    if epoch is not None:
-        return _from_epoch(text, epoch[1])
+    digits = _natural(text)
+    if digits is not None:
+        return _from_epoch(text, digits)
     for pattern in _FORMATS:
         match = pattern.fullmatch(text)
         if match is not None:

@@ -17,18 +17,20 @@
     └── LiveFailed                  the live source is gone for good (D7)
 
 An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
-to ``message`` for single-level errors). Its class decides the HTTP status, in one table at the
+to ``message`` for single-level errors), both cut where a client's text made them long. Its class decides the HTTP status, in one table at the
 edge; nothing ever looks at the text.
 """
+
+from aviso_server.core.excerpt import excerpt
 
 
 class AvisoError(Exception):
     """Base of all deliberate errors."""
 
     def __init__(self, message: str, *, details: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.details = message if details is None else details
+        self.message = excerpt(message)
+        self.details = self.message if details is None else excerpt(details)
+        super().__init__(self.message)
 
 
 class RequestError(AvisoError):

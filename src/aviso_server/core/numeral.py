@@ -15,9 +15,9 @@ INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
 
 # Python's own int() and float() also take underscores, blanks and non-ASCII digits.
-_INT = re.compile(r"([+-]?)0*([0-9]+)")
+_INT = re.compile(r"([+-]?+)([0-9]++)")
 _FLOAT = re.compile(
-    r"[+-]?(?:inf|infinity|nan|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)",
+    r"[+-]?+(?:inf(?:inity)?+|nan|(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:e[+-]?+[0-9]++)?+)",
     re.IGNORECASE | re.ASCII,
 )
 _INT_DIGITS = len(str(INT_MAX))
@@ -32,7 +32,7 @@ def read_int(text: str) -> int | None:
     found = _INT.fullmatch(text)
     if found is None:
         return None
-    sign, digits = found.groups()
+    sign, digits = found[1], found[2].lstrip("0") or "0"
     if len(digits) > _INT_DIGITS:
         return INT_MIN - 1 if sign == "-" else INT_MAX + 1
     return int(sign + digits)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.excerpt import excerpt
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Geometry
 from aviso_server.core.schema import Schema
@@ -20,6 +21,7 @@ FREE = "*"
 """Shown for a free token in a request pattern; never stored and never matched (D17)."""
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
+_UNSAFE_BYTES = bytes((*range(0x21), 0x7F)) + b".*>%"
 _ESCAPE = re.compile(rb"%(?P<hex>[0-9A-Fa-f]{2})")
 
 
@@ -80,12 +82,18 @@ def tokens_of(
     # A character takes at most four bytes, encoded or not: short topics need not be measured.
     if 4 * sum(map(len, tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
         return tokens
-    size = len(subject(tokens).encode())
+    size = sum(map(_encoded_bytes, tokens)) + len(tokens) - 1
     if size > MAX_SUBJECT_BYTES:
         raise InvalidRequest(
             f"Topic exceeds maximum length of {MAX_SUBJECT_BYTES} bytes, got: {size}"
         )
     return tokens
+
+
+def _encoded_bytes(token: str) -> int:
+    """The length of an encoded token, without encoding what will be refused."""
+    raw = token.encode()
+    return len(raw) + 2 * (len(raw) - len(raw.translate(None, _UNSAFE_BYTES)))
 
 
 def _value(name: str, identifier: Mapping[str, str], geometry: Geometry | None) -> str:
@@ -110,5 +118,5 @@ def pattern(schema: Schema, request: Filter) -> str:
     exact = dict(request.exact)
     names = schema.token_fields
     if names is None:
-        return ".".join((schema.base, *exact.values()))
-    return ".".join((schema.base, *(exact.get(name, FREE) for name in names)))
+        return excerpt(".".join((schema.base, *exact.values())))
+    return excerpt(".".join((schema.base, *(exact.get(name, FREE) for name in names))))

@@ -17,6 +17,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from aviso_server import __version__
+from aviso_server.core.excerpt import excerpt
 from aviso_server.core.moment import seconds
 from aviso_server.telemetry import levels
 from aviso_server.telemetry.levels import BadDirectives, Levels
@@ -118,8 +119,13 @@ class Shape:
             if name in _OUTSIDE:
                 line[_OUTSIDE[name]] = value
             else:
-                attributes[_RENAMED.get(name, name)] = redact(value, name)
+                attributes[_RENAMED.get(name, name)] = _shown(name, value)
         return line
+
+
+def _shown(name: str, value: object) -> object:
+    """A value as it may be logged: redacted, and what clients sent cut to a bounded length."""
+    return redact(excerpt(value) if isinstance(value, str) else value, name)
 
 
 class JsonLine:
@@ -204,7 +210,7 @@ def _for_people(_logger: object, _method: str, record: EventDict) -> EventDict:
         # The renderer's own tracebacks show local variables, secrets included.
         record["exception"] = _traceback()
     return {
-        name: redact(value, name)
+        name: _shown(name, value)
         for name, value in record.items()
         if name != "event_name" and name not in _OUTSIDE and value is not None
     }

@@ -7,9 +7,14 @@ from functools import lru_cache
 REDACTED = "[REDACTED]"
 
 _SENSITIVE = re.compile(r"password|secret|token|authorization|api_key", re.IGNORECASE)
-_USER_INFO = re.compile(r"(?<=://)[^\s/?#]*@")
-_BARE_USER_INFO = re.compile(r"(?:(?<=^)|(?<=,))\s*[^\s/,@]*:[^\s/@]*@")
-"""``user:password@host`` without a scheme, which NATS clients accept."""
+_USER_INFO = re.compile(r"(?<=://)[^\s/?#@]*+@(?:[^\s/?#@]*+@)*+")
+_BARE_USER_INFO = re.compile(
+    r"(?:^|(?<=,))\s*+[^\s/,@:]*+:(?:[^\s/,@]++|,(?!\s))*+(?P<user_info>@?)"
+)
+"""``user:password@host`` without a scheme, which NATS clients accept.
+
+What begins like one and has no ``@`` is matched too, and stays: no later start within it could
+find one either, and looking from each of them would be quadratic."""
 _ASSIGNED = re.compile(
     r"""((?:password|secret|token|api_key)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)""",
     re.IGNORECASE,
@@ -42,11 +47,15 @@ def _sensitive(key: str) -> bool:
     return _SENSITIVE.search(key) is not None
 
 
+def _without_user_info(found: re.Match[str]) -> str:
+    return f"{REDACTED}@" if found["user_info"] else found[0]
+
+
 def redact_text(text: str) -> str:
     """A text without user info in URLs and without credentials after their usual words."""
     if "@" in text:
         text = _USER_INFO.sub(f"{REDACTED}@", text)
-        text = _BARE_USER_INFO.sub(f"{REDACTED}@", text)
+        text = _BARE_USER_INFO.sub(_without_user_info, text)
     if not _SUSPECT.search(text):
         return text
     text = _ASSIGNED.sub(rf"\g<1>{REDACTED}", text)
