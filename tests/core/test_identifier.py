@@ -187,6 +187,6 @@ def test_endpoint_level_spatial_checks() -> None:
         check_spatial({"point": None})
     with pytest.raises(InvalidRequest, match="constraint object is not allowed"):
         check_spatial({"point": {}})
-    with pytest.raises(InvalidRequest, match="must be a valid 'lat,lon' coordinate pair"):
+    with pytest.raises(InvalidRequest, match="pair or compatible string: latitude 91 is"):
         check_spatial({"point": "91,0"})
     check_spatial({"polygon": None})

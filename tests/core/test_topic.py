@@ -14,6 +14,7 @@ from aviso_server.core.notification import Notification
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.core.topic import (
+    MAX_SUBJECT_BYTES,
     TopicError,
     decode_token,
     encode_token,

@@ -11,6 +11,7 @@ from support.raw import Answer, Wire, wired
 from support.server import connected
 
 from aviso_server.core.errors import StorageFailed
+from aviso_server.core.excerpt import excerpt
 from aviso_server.core.json import Json, compact
 
 NOTIFY, WATCH, REPLAY = "notification", "watch", "replay"
@@ -203,7 +204,7 @@ async def test_unknown_event_types_are_refused(wire: Wire, endpoint: str, event_
         answer,
         endpoint,
         "UNKNOWN_EVENT_TYPE",
-        f"unknown event type '{event_type}'",
+        excerpt(f"unknown event type '{event_type}'"),
         error="unknown_event_type",
         configured_event_types=CONFIGURED,
     )
@@ -228,7 +229,7 @@ STREAMED = [
     ),
     Case(
         request_for("area", identifier={"point": "x"}, from_id="x"),
-        "identifier.point must be a valid 'lat,lon' coordinate pair: "
+        "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: "
         "Point must be in 'lat,lon' format",
     ),
     Case(request_for(from_id="x", from_date="x"), BAD_ID.format("from_id", "x")),

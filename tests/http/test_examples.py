@@ -213,10 +213,10 @@ async def test_polygons_can_be_emitted_as_text() -> None:
     ("identifier", "message"),
     [
         ({"polygon": A, "point": "1,1"}, "Cannot specify both identifier.polygon and"),
-        ({"point": "91,0"}, "identifier.point must be a valid 'lat,lon' coordinate pair: Lat"),
-        ({"point": "1"}, "identifier.point must be a valid 'lat,lon' coordinate pair: Point"),
-        ({"point": "1,2,3"}, "identifier.point must be a valid 'lat,lon' coordinate pair: Point"),
-        ({"point": "x"}, "identifier.point must be a valid 'lat,lon' coordinate pair: Point"),
+        ({"point": "91,0"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: lat"),
+        ({"point": "1"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
+        ({"point": "1,2,3"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
+        ({"point": "x"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
         ({}, "Required field 'polygon' missing for"),
     ],
 )

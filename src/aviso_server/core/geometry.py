@@ -232,4 +232,10 @@ class _Distinct:
 
 def flat_text(points: Iterable[Point]) -> str:
     """``lat,lon,lat,lon`` in float text."""
-    return ",".join(map(float_text, chain.from_iterable(points)))
+    numbers = list(chain.from_iterable(points))
+    # JSON has the same shortest digits and is written ten times as fast, but it keeps ``.0`` and
+    # minus zero, and writes exponents.
+    text = msgspec.json.encode(numbers).decode()[1:-1]
+    if "e" in text or "-0.0" in text or "n" in text:
+        return ",".join(map(float_text, numbers))
+    return f"{text},".replace(".0,", ",")[:-1]

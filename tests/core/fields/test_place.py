@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 from support.places import RINGS
 
 from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.fields.coordinate import Unfit, UnfitPoint, read_pair, read_pairs, read_row
 from aviso_server.core.fields.place import (
     PointCloudField,
     PolygonField,
     parse_point,
     parse_polygon,
 )
-from aviso_server.core.geometry import Area, Cloud
+from aviso_server.core.geometry import Area, Cloud, flat_text
 from aviso_server.core.json import Json
-from aviso_server.core.ring import Points
+from aviso_server.core.numeral import float_text, parse_float
+from aviso_server.core.ring import Point, Points
 
 POLYGON = PolygonField(name="polygon", required=True)
 CLOUD = PointCloudField(name="point_cloud", required=True)
@@ -204,7 +206,7 @@ def test_cloud_size_is_limited_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["52.55,13.5", [52.55, 13.5], "(52.55,13.5)", " ( 52.55 , 1.35e1 ) "]
+    "value", ["52.55,13.5", [52.55, 13.5], "(52.55,13.5)", " ( 52.55 , 1.35e1 ) ", " [52.55,13.5]"]
 )
 def test_points(value: Json) -> None:
     """Array and text give the same point."""
@@ -222,13 +224,17 @@ def test_points(value: Json) -> None:
         ("x,2", "Invalid latitude value: x"),
         ("(1,2", "Invalid latitude value: (1"),
         ("1,", "Invalid longitude value: "),
-        ("91,0", "Latitude out of range [-90, 90]: 91"),
-        ("nan,0", "Latitude out of range [-90, 90]: NaN"),
-        ("0,-180.5", "Longitude out of range [-180, 180]: -180.5"),
-        ("0,inf", "Longitude out of range [-180, 180]: inf"),
+        ("91,0", "latitude 91 is outside the valid range [-90, 90]"),
+        ("nan,0", "latitude must be finite"),
+        ("91,inf", "longitude must be finite"),
+        ("0,-180.5", "longitude -180.5 is outside the valid range [-180, 180]"),
         ([91, 0], "latitude 91 is outside the valid range [-90, 90]"),
+        ("[91, 0]", "latitude 91 is outside the valid range [-90, 90]"),
+        ("[1]", PAIR),
+        ("[1,2", "invalid point JSON array: unexpected end of input at line 1 column 5"),
         ([1], PAIR),
-        (4, PAIR),
+        (4, "point must be a two-element array [lat,lon] or a compatible string"),
+        (True, "point must be a two-element array [lat,lon] or a compatible string"),
         (["1", 2], "latitude must be a number"),
     ],
 )
@@ -237,7 +243,7 @@ def test_refused_points(value: Json, inner: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_point(value)
     assert caught.value.message == (
-        f"identifier.point must be a valid 'lat,lon' coordinate pair: {inner}"
+        f"identifier.point must be a valid [lat,lon] coordinate pair or compatible string: {inner}"
     )
 
 
@@ -250,3 +256,77 @@ def test_no_text_crashes_the_parsers(text: str) -> None:
         lat, lon = parse_point(text)
         assert -90 <= lat <= 90
         assert -180 <= lon <= 180
+
+
+NUMBERS = st.one_of(
+    st.floats(-200, 200),
+    st.integers(-200, 200),
+    st.sampled_from([10**400, True, None, "1", float("inf"), -0.0, [1]]),
+)
+ITEMS = st.lists(st.one_of(st.lists(NUMBERS, min_size=2, max_size=2), st.lists(NUMBERS)))
+
+
+@given(ITEMS)
+def test_many_points_are_read_like_each_of_them(items: list[Json]) -> None:
+    """All at once gives the points, or the number and the reason, of one after the other."""
+
+    def one_by_one() -> object:
+        points = []
+        for number, item in enumerate(items):
+            try:
+                points.append(read_pair(item))
+            except Unfit as why:
+                return number, str(why)
+        return tuple(points)
+
+    def at_once() -> object:
+        try:
+            return read_pairs(items)
+        except UnfitPoint as why:
+            return why.number, str(why)
+
+    assert repr(at_once()) == repr(one_by_one())
+
+
+TEXTS = st.lists(
+    st.text("0123456789.-+e ", max_size=5)
+    | st.sampled_from(["1", " -0", "inf", "NaN", "1_0", "٣", "\u00a01", "91", "1e400"])
+)
+
+
+@given(TEXTS)
+def test_a_row_is_read_like_each_of_its_numbers(parts: list[str]) -> None:
+    """All at once, a text is a number exactly if it is one of the service's grammar."""
+    row = ",".join(parts)
+    numbers = [parse_float(part.strip()) for part in row.split(",")]
+    good = len(numbers) % 2 == 0 and all(
+        number is not None and abs(number) <= (90, 180)[i % 2] for i, number in enumerate(numbers)
+    )
+    try:
+        points = read_row(row)
+    except Unfit:
+        assert not good
+    else:
+        assert good
+        assert [number for point in points for number in point] == numbers
+        assert "-0.0" not in repr(points)
+
+
+def test_a_polygon_has_as_many_points_as_its_type_allows() -> None:
+    """One more is refused before any of them is read; what is stored is read whatever its size."""
+    values: list[Json] = [[[0, 0], [0, 1], [1, 1], [0, 0]], "[[0,0],[0,1],[1,1],[0,0]]"]
+    for value in (*values, "0,0,0,1,1,1,0,0"):
+        assert len(parse_polygon("polygon", value, max_points=4).points) == 4
+        with pytest.raises(InvalidRequest) as caught:
+            parse_polygon("polygon", value, max_points=3)
+        assert caught.value.message == (
+            "field 'polygon' must be a valid polygon: polygon has 4 coordinate pairs, maximum is 3"
+        )
+    with pytest.raises(InvalidRequest, match="maximum is 3"):
+        parse_polygon("polygon", ["x"] * 4, max_points=3)
+
+
+@given(st.lists(st.tuples(st.floats(-180, 180), st.floats(-180, 180)), max_size=5))
+def test_rows_are_written_in_float_text(points: list[Point]) -> None:
+    """However many numbers are written at once, each is written as one alone."""
+    assert flat_text(points) == ",".join(float_text(n) for point in points for n in point)
