@@ -235,7 +235,7 @@ def flat_text(points: Iterable[Point]) -> str:
     numbers = list(chain.from_iterable(points))
     # JSON has the same shortest digits and is written ten times as fast, but it keeps ``.0`` and
     # minus zero, and writes exponents.
-    text = msgspec.json.encode(numbers).decode()[1:-1]
-    if "e" in text or "-0.0" in text or "n" in text:
+    text = msgspec.json.encode(numbers).decode()[1:-1] + ","
+    if "e" in text or "-0.0," in text or "n" in text:
         return ",".join(map(float_text, numbers))
-    return f"{text},".replace(".0,", ",")[:-1]
+    return text.replace(".0,", ",")[:-1]

@@ -8,6 +8,7 @@ the contract, to say what is wrong with the first.
 import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import cast
 
 import numpy as np
 
@@ -103,16 +104,14 @@ def _numbered(number: int, item: Json) -> Point:
 
 
 def _pairs_in_order(items: list[Json]) -> Points | None:
-    pairs = [item for item in items if type(item) is list and len(item) == 2]
-    if len(pairs) < len(items):
+    if set(map(type, items)) != {list}:
         return None
-    numbers = [
-        number
-        for number in chain.from_iterable(pairs)
-        # bool is a kind of int in Python, and not a number in JSON.
-        if type(number) is float or type(number) is int
-    ]
-    return _in_order(numbers) if len(numbers) == 2 * len(items) else None
+    pairs = cast("list[list[Json]]", items)
+    numbers = list(chain.from_iterable(pairs))
+    # bool is a kind of int in Python, and not a number in JSON.
+    if set(map(len, pairs)) != {2} or not set(map(type, numbers)) <= {int, float}:
+        return None
+    return _in_order(cast("list[Number]", numbers))
 
 
 def _row_in_order(text: str, parts: Sequence[str]) -> Points | None:
