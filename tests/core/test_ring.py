@@ -11,18 +11,8 @@ from support.oracle import edges_meet as oracle_edges_meet
 from support.oracle import winding as oracle_winding
 from support.places import KINDS, RING_AND_POINTS, RING_PAIRS
 
-from aviso_server.core.ring import (
-    Point,
-    Points,
-    Ring,
-    Rings,
-    coords,
-    edges_meet,
-    rings_meet,
-    side,
-    sides,
-    winding,
-)
+from aviso_server.core.ring import Ring, Rings, coords, edges_meet, rings_meet, winding
+from aviso_server.core.side import Point, Points, side, sides
 
 POINTS = st.one_of(
     *(st.lists(st.tuples(kind, kind), min_size=4, max_size=4) for kind in KINDS),
@@ -87,7 +77,7 @@ def test_long_rings_are_taken_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [tuple((lat + shift, lon) for lat, lon in ring) for shift in (0.0, 1.0, 80.5)]
     points = coords((float(n), float(n)) for n in range(-45, 45))
     whole = Ring(ring).met(Rings(others)), Ring(ring).windings(points)
-    monkeypatch.setattr("aviso_server.core.ring._PAIRS", 1000)
+    monkeypatch.setattr("aviso_server.core.ring._STEP", 1000)
     steps = Ring(ring).met(Rings(others)), Ring(ring).windings(points)
     assert steps[0].tolist() == whole[0].tolist() == [True, True, False]
     assert [part.tolist() for part in steps[1]] == [part.tolist() for part in whole[1]]

@@ -1,26 +1,25 @@
-"""Exact planar arithmetic on closed rings: orientation, winding, crossing (D16).
+"""Planar geometry on closed rings: winding and crossing, without tolerance (D16).
 
 Rules
 - Plane degrees. A point is ``(lat, lon)``; latitude is the vertical axis. A ring is a sequence of
   points whose last equals its first. It may cross itself, run back on itself, or be one point.
 - A point is on the ring, or it has a winding number: how often the ring goes round it.
-- No tolerance anywhere. Every answer is the one that exact arithmetic on the doubles gives.
+- Every answer is the one that exact arithmetic on the doubles gives: ``core/side.py``.
 
 Theory of operation
-Everything rests on one question: on which side of the line through a and b is c, the sign of
-
-    (b.lon - a.lon) * (c.lat - a.lat) - (b.lat - a.lat) * (c.lon - a.lon)
-
-In doubles the result is off by at most ``_ERROR`` times the sum of the two products (the
-textbook bound of four roundings), plus ``_TINY`` where products underflow. Beyond that bound
-the sign is certain. Within it the same expression is evaluated on integers: each double is a
-whole multiple of 2**-1074. That is rare and costs microseconds, so no case needs a tolerance.
-
-GEOS predicates are not used: they work in double-double, which is nearly but not always
-exact, and they refuse rings that cross themselves. Its tree of boxes is: comparing boxes is exact.
-
 Each algorithm exists twice. The scalar form is quickest for one small ring, the array form for
 batches and long rings. Tests hold both against a third, slow one in fractions.
+
+In arrays, a ring is cut into *tiles*: runs of some consecutive edges, with a box around each.
+Tiles whose boxes are apart have nothing to do with each other, which leaves few pairs of tiles of
+ordinary rings, since consecutive edges are neighbours. Within a pair of tiles every edge is
+compared with every other at once. Where doubles do not decide, the tiles are compared as a whole
+once more, along their longest edges and in higher precision: rings that run close along each other
+are told apart there. Only what is left is decided exactly, pair by pair.
+
+Memory is bounded by taking tiles in steps; time by the number of points, which callers limit.
+GEOS is not used: its predicates work in double-double, which is nearly but not always exact, and
+they refuse rings that cross themselves (docs/decisions/0004).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,73 +27,25 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 
-Point: TypeAlias = tuple[float, float]
-"""Latitude, longitude in degrees."""
-Points: TypeAlias = tuple[Point, ...]
+from aviso_server.core.side import Coords, Point, Points, measure, side, sides, sure_signs
 
-Coords: TypeAlias = NDArray[np.float64]
-"""Points as rows of latitude and longitude."""
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
-_EPSILON = 2.0**-53
-_ERROR = (3 + 16 * _EPSILON) * _EPSILON
-_TINY = 1e-290
-"""Far above what underflow can lose (2**-1074 per product), far below any real product."""
+TILE = 16
+"""Edges in a tile: more make fewer steps in Python, fewer make smaller boxes."""
 
-_PAIRS = 1_000_000
-"""Edge pairs looked at in one step: bounds memory (some 100 MB) for hostile rings."""
-
-
-def side(a: Point, b: Point, c: Point) -> int:
-    """1 if c is left of the way from a to b (longitude right, latitude up), -1 right, 0 on it."""
-    east, north = b[1] - a[1], b[0] - a[0]
-    up, right = c[0] - a[0], c[1] - a[1]
-    first, second = east * up, north * right
-    excess = first - second
-    if abs(excess) > _ERROR * (abs(first) + abs(second)) + _TINY:
-        return 1 if excess > 0 else -1
-    # Differences of doubles are zero only if exactly zero: edges along an axis end here.
-    if not (east and up) and not (north and right):
-        return 0
-    return _exact_side(a, b, c)
-
-
-def _exact_side(a: Point, b: Point, c: Point) -> int:
-    (a_lat, a_lon), (b_lat, b_lon), (c_lat, c_lon) = (map(_units, point) for point in (a, b, c))
-    excess = (b_lon - a_lon) * (c_lat - a_lat) - (b_lat - a_lat) * (c_lon - a_lon)
-    return (excess > 0) - (excess < 0)
-
-
-def _units(value: float) -> int:
-    """A double as a count of 2**-1074."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (1075 - denominator.bit_length())
-
-
-def sides(a: Coords, b: Coords, c: Coords) -> NDArray[np.int8]:
-    """``side``, row by row."""
-    along, across = b - a, c - a
-    first = along[:, 1] * across[:, 0]
-    second = along[:, 0] * across[:, 1]
-    excess = first - second
-    result = np.sign(excess).astype(np.int8)
-    unsure = np.abs(excess) <= _ERROR * (np.abs(first) + np.abs(second)) + _TINY
-    if unsure.any():
-        level = ((along[:, 1] == 0) | (across[:, 0] == 0)) & (
-            (along[:, 0] == 0) | (across[:, 1] == 0)
-        )
-        result[unsure & level] = 0
-        for row in np.flatnonzero(unsure & ~level):
-            result[row] = _exact_side(_point(a[row]), _point(b[row]), _point(c[row]))
-    return result
-
-
-def _point(row: Coords) -> Point:
-    return float(row[0]), float(row[1])
+GROUP = 16
+"""Tiles in a group: what runs close along each other is told apart in large pieces."""
+_STEP = 4096
+"""Pairs of edges, or of an edge and a point, looked at in one step: arrays of 32 KB stay in the
+caches and are not returned to the system in between."""
+_BOXES = 1 << 16
+"""Pairs of boxes compared in one step."""
+_ROW = 1024
+"""Points looked at together: few make short rows, which arrays are slow with."""
 
 
 def winding(ring: Iterable[Point], lat: float, lon: float) -> int | None:
@@ -139,94 +90,226 @@ def rings_meet(one: Sequence[Point], other: Sequence[Point]) -> bool:
 
 def coords(points: Iterable[Point]) -> Coords:
     """Points as an array."""
-    return np.fromiter(chain.from_iterable(points), np.float64).reshape(-1, 2)
+    return np.fromiter(chain.from_iterable(points), np.float64).reshape(-1, 2).T.copy()
 
 
 class Rings:
-    """The edges of many rings in flat arrays, each with the number of its ring."""
+    """Many rings in one array."""
 
     def __init__(self, rings: Sequence[Points]) -> None:
         self.count = len(rings)
-        sizes = np.fromiter(map(len, rings), np.intp, self.count)
-        rows = coords(chain.from_iterable(rings))
-        ends = np.cumsum(sizes)
-        self.first = rows[ends - sizes]
-        self.owner: Index = np.repeat(np.arange(self.count), sizes - 1)
-        self.start = np.delete(rows, ends - 1, axis=0)
-        self.end = np.delete(rows, ends - sizes, axis=0)
+        self._points = coords(chain.from_iterable(rings))
+        self._sizes: Index = np.fromiter(map(len, rings), np.intp, self.count)
+        self._starts: Index = np.cumsum(self._sizes) - self._sizes
+
+    @property
+    def first(self) -> Coords:
+        """The first point of each ring."""
+        return self._points[:, self._starts]
+
+    def tiles(self) -> "Tiles":
+        """Every ring in tiles of the same size; the last of a ring is filled up with its end."""
+        edges = self._sizes - 1
+        size = min(TILE, int(edges.max(initial=1)))
+        counts = -(-edges // size)
+        owner: Index = np.repeat(np.arange(self.count), counts)
+        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        steps = np.arange(size + 1)[:, None] + number * size
+        points = self._points[:, self._starts[owner] + np.minimum(steps, edges[owner])]
+        return Tiles(points, owner, number)
 
     def windings(self, lat: float, lon: float) -> tuple[Index, Mask]:
         """Per ring: its winding number about one point, and whether the point is on it."""
-        point = np.broadcast_to(np.array((lat, lon)), self.start.shape)
-        return _wind(self.start, self.end, point, self.owner, self.count)
+        ends = np.zeros(self._points.shape[1], np.bool_)
+        ends[self._starts + self._sizes - 1] = True
+        start = np.flatnonzero(~ends)
+        owner: Index = np.repeat(np.arange(self.count), self._sizes - 1)
+        point = np.array(((lat,), (lon,)))
+        turns, on = _wind(self._points[:, start], self._points[:, start + 1], point)
+        touched = np.zeros(self.count, np.bool_)
+        touched[owner[on]] = True
+        return np.bincount(owner, turns, self.count).astype(np.intp), touched
+
+
+class Tiles:
+    """Runs of consecutive edges: their points, their ring, the box around them."""
+
+    def __init__(self, points: Coords, owner: Index, number: Index) -> None:
+        self.points = points
+        """By latitude or longitude, number in the tile, tile: long axes last are quick."""
+        self.owner = owner
+        first = number % GROUP == 0
+        self.group: Index = np.cumsum(first) - 1
+        """Of each tile: consecutive tiles of one ring."""
+        self.heads: Index = np.flatnonzero(first)
+        """The first tile of each group."""
+        self.sizes: Index = np.bincount(self.group)
+        self.low: Coords = points.min(axis=1)
+        self.high: Coords = points.max(axis=1)
+
+    @property
+    def edges(self) -> int:
+        """How many a tile has."""
+        return self.points.shape[1] - 1
+
+    def near(self, others: "Tiles") -> Iterator[tuple[Index, Index]]:
+        """Pairs (tile of these, tile of the others) with overlapping boxes, in bounded steps."""
+        at_once = max(1, _STEP // (self.edges * others.edges))
+        groups = max(1, _BOXES // (len(self.owner) * GROUP))
+        for start, end in pairwise((*others.heads[::groups], len(others.owner))):
+            part = slice(start, end)
+            overlap = self.low[:, :, None] <= others.high[:, None, part]
+            overlap &= self.high[:, :, None] >= others.low[:, None, part]
+            ours, theirs = np.nonzero(overlap[0] & overlap[1])
+            ours, theirs = self._apart_in_groups(others, ours, theirs + start)
+            for first in range(0, len(ours), at_once):
+                yield ours[first : first + at_once], theirs[first : first + at_once]
+
+    def _apart_in_groups(
+        self, others: "Tiles", ours: Index, theirs: Index
+    ) -> tuple[Index, Index]:
+        """The pairs without those whose groups a line separates, where boxes leave many."""
+        if len(ours) < GROUP:
+            return ours, theirs
+        keys, place, counts = np.unique(
+            self.group[ours] * len(others.owner) + others.group[theirs],
+            return_inverse=True,
+            return_counts=True,
+        )
+        apart = np.zeros(len(keys), np.bool_)
+        group, other = np.divmod(keys, len(others.owner))
+        possible = self.sizes[group] * others.sizes[other]
+        crowded = np.flatnonzero((counts >= GROUP) & (2 * counts > possible))
+        step = max(1, _STEP // (GROUP * TILE))
+        for start in range(0, len(crowded), step):
+            some = crowded[start : start + step]
+            apart[some] = _apart(self.chains(group[some]), others.chains(other[some]))
+        kept = ~apart[place]
+        return ours[kept], theirs[kept]
+
+    def chains(self, groups: Index) -> Coords:
+        """The points of groups, one after the other; the last ones repeat where a group is short."""
+        ends = np.append(self.heads[1:], len(self.owner))[groups] - 1
+        tiles = np.minimum(self.heads[groups] + np.arange(GROUP)[:, None], ends)
+        chains = self.points[:, :, tiles].swapaxes(1, 2)
+        return chains.reshape(2, -1, len(groups))
 
 
 class Ring:
-    """One ring with a tree over its edges, to be asked about many points or edges."""
+    """One ring in tiles, to be asked about many points or rings."""
 
     def __init__(self, ring: Points) -> None:
-        edges = Rings([ring])
-        self._start, self._end = edges.start, edges.end
-        self._east = float(edges.start[:, 1].max())
-        self._tree = shapely.STRtree(_lines(self._start, self._end))
+        self._points = coords(ring)
+        self._tiles = Rings([ring]).tiles()
 
     def met(self, others: Rings) -> Mask:
         """Per other ring: whether it shares a point with this one, as lines."""
         met = np.zeros(others.count, np.bool_)
-        for theirs, ours in self._near(others.start, others.end):
-            a, b = others.start[theirs], others.end[theirs]
-            c, d = self._start[ours], self._end[ours]
-            maybe = np.flatnonzero(sides(a, b, c) * sides(a, b, d) <= 0)
-            a, b, c, d = a[maybe], b[maybe], c[maybe], d[maybe]
-            sure = maybe[sides(c, d, a) * sides(c, d, b) <= 0]
-            met[others.owner[theirs[sure]]] = True
+        tiles = others.tiles()
+        for ours, theirs in self._tiles.near(tiles):
+            owner = tiles.owner[theirs]
+            undecided = ~met[owner]
+            one = self._tiles.points[:, :, ours[undecided]]
+            other = tiles.points[:, :, theirs[undecided]]
+            met[owner[undecided][_tiles_meet(one, other)]] = True
             if met.all():
                 break
         return met
 
     def windings(self, points: Coords) -> tuple[Index, Mask]:
         """Per point: the winding number about it, and whether it is on the ring."""
-        turns = np.zeros(len(points), np.intp)
-        on = np.zeros(len(points), np.bool_)
-        # Only edges that reach the ray from the point to the east can go round it or touch it.
-        far = points.copy()
-        far[:, 1] = np.maximum(points[:, 1], self._east)
-        for theirs, ours in self._near(points, far):
-            more, touched = _wind(
-                self._start[ours], self._end[ours], points[theirs], theirs, len(points)
-            )
-            turns += more
-            on |= touched
+        count = points.shape[1]
+        turns = np.zeros(count, np.intp)
+        on = np.zeros(count, np.bool_)
+        start, end = self._points[:, :-1, None], self._points[:, 1:, None]
+        at_once = max(1, min(count, _ROW))
+        for low in range(0, count, at_once):
+            part = slice(low, low + at_once)
+            for first in range(0, start.shape[1], _STEP // at_once):
+                some = slice(first, first + _STEP // at_once)
+                more, touched = _wind(start[:, some], end[:, some], points[:, None, part])
+                turns[part] += more.sum(axis=0)
+                on[part] |= touched.any(axis=0)
         return turns, on
 
-    def _near(self, start: Coords, end: Coords) -> Iterator[tuple[Index, Index]]:
-        """Pairs (row of the given edges, row of ours) whose boxes overlap, in bounded steps."""
-        step = max(1, _PAIRS // len(self._start))
-        for low in range(0, len(start), step):
-            lines = _lines(start[low : low + step], end[low : low + step])
-            theirs, ours = self._tree.query(lines)
-            if len(theirs):
-                yield theirs + low, ours
+
+def _tiles_meet(one: Coords, other: Coords) -> Mask:
+    """Per pair of tiles: whether an edge of one meets an edge of the other."""
+    ours = _edge_sides(one, other)
+    theirs = _edge_sides(other, one).transpose(1, 0, 2)
+    # Surely on both sides of each other: they cross. Surely on one side of either: they do not.
+    hit: Mask = ((ours < 0) & (theirs < 0)).any(axis=(0, 1))
+    unsure = (ours <= 0) & (theirs <= 0)
+    pairs = np.flatnonzero(unsure.any(axis=(0, 1)) & ~hit)
+    if len(pairs):
+        pairs = pairs[~_apart(one[:, :, pairs], other[:, :, pairs])]
+        i, j, pair = np.nonzero(unsure[:, :, pairs])
+        pair = pairs[pair]
+        meet = _columns_meet(
+            one[:, i, pair], one[:, i + 1, pair], other[:, j, pair], other[:, j + 1, pair]
+        )
+        hit[pair[meet]] = True
+    return hit
 
 
-def _lines(start: Coords, end: Coords) -> NDArray[np.object_]:
-    # np.asarray only tells the type checker that many edges give an array, not one line.
-    return np.asarray(shapely.linestrings(np.stack((start, end), axis=1)))
+def _edge_sides(one: Coords, other: Coords) -> NDArray[np.int8]:
+    """Per edge of one tile and edge of the other: 1 if the other is surely on one side of the line
+    through it, -1 if surely on both, 0 if that is not sure."""
+    signs = sure_signs(one[:, :-1, None], one[:, 1:, None], other[:, None])
+    return signs[:, :-1] * signs[:, 1:]
 
 
-def _wind(a: Coords, b: Coords, point: Coords, owner: Index, count: int) -> tuple[Index, Mask]:
-    """``winding`` for rows of (edge, point), summed up per owner."""
-    lat, lon = point[:, 0], point[:, 1]
-    on = np.zeros(count, np.bool_)
-    level = (a[:, 0] == lat) & (b[:, 0] == lat)
-    level &= np.minimum(a[:, 1], b[:, 1]) <= lon
-    level &= np.maximum(a[:, 1], b[:, 1]) >= lon
-    on[owner[level | (a == point).all(axis=1)]] = True
+def _apart(one: Coords, other: Coords) -> Mask:
+    """Per pair of tiles: whether a line along the longest edge of either surely separates them."""
+    return _separated(one, other) | _separated(other, one)
 
-    below = a[:, 0] <= lat
-    rows = np.flatnonzero(below != (b[:, 0] <= lat))
-    turn = sides(a[rows], b[rows], point[rows])
-    on[owner[rows[turn == 0]]] = True
-    counted = rows[np.where(below[rows], turn > 0, turn < 0)]
-    steps = np.where(below[counted], 1, -1)
-    return np.bincount(owner[counted], steps, count).astype(np.intp), on
+
+def _separated(one: Coords, other: Coords) -> Mask:
+    tiles = np.arange(one.shape[2])
+    longest = np.abs(np.diff(one, axis=1)).sum(axis=0).argmax(axis=0)
+    a, b = one[:, longest, tiles], one[:, longest + 1, tiles]
+    (low, high), (other_low, other_high) = (
+        ((value - error).min(axis=0), (value + error).max(axis=0))
+        for value, error in (
+            measure(a[:, None], b[:, None], one),
+            measure(a[:, None], b[:, None], other),
+        )
+    )
+    return np.asarray((high < other_low) | (other_high < low))
+
+
+def _columns_meet(a: Coords, b: Coords, c: Coords, d: Coords) -> Mask:
+    """``edges_meet`` for each column."""
+    meet = (np.minimum(a, b) <= np.maximum(c, d)).all(axis=0)
+    meet &= (np.minimum(c, d) <= np.maximum(a, b)).all(axis=0)
+    for p, q, r, s in ((a, b, c, d), (c, d, a, b)):
+        rest = np.flatnonzero(meet)
+        p, q = p[:, rest], q[:, rest]
+        meet[rest] = sides(p, q, r[:, rest]) * sides(p, q, s[:, rest]) <= 0
+    return np.asarray(meet)
+
+
+def _wind(a: Coords, b: Coords, point: Coords) -> tuple[NDArray[np.int8], Mask]:
+    """What each edge adds to the winding number about a point, and whether the point is on it.
+
+    For arrays that broadcast together; see ``winding``.
+    """
+    lat, lon = point
+    below, above = a[0] <= lat, b[0] > lat
+    crosses = below == above
+    on = (a[0] == lat) & (a[1] == lon)
+    level = (a[0] == lat) & (b[0] == lat)
+    if level.any():
+        on |= level & (np.minimum(a[1], b[1]) <= lon) & (np.maximum(a[1], b[1]) >= lon)
+
+    turns = sure_signs(a, b, point)
+    turns[~crosses] = 0
+    unsure = np.nonzero(crosses & (turns == 0))
+    if len(unsure[0]):
+        some = (slice(None), *unsure)
+        exact = sides(*(np.broadcast_to(part, (2, *crosses.shape))[some] for part in (a, b, point)))
+        turns[unsure] = exact
+        on[unsure] |= exact == 0
+    # Upwards counts if the point is left of the edge, downwards if it is right of it.
+    turns[(turns > 0) != below] = 0
+    return turns, on
