@@ -146,3 +146,27 @@ async def test_the_same_key_for_something_else_is_a_conflict() -> None:
         _, batch = await post(client, [{**GOOD, "payload": 3, "idempotency_key": "k"}])
         assert batch["results"][0]["code"] == "IDEMPOTENCY_KEY_REUSED"
         assert (await client.notify("ev", {"region": "n"}))["sequence"] == 2
+
+
+async def test_an_item_has_the_limit_of_a_request_that_comes_alone() -> None:
+    """One that is larger is an error of its own; the others are stored."""
+    limits: dict[str, Any] = {"application": {"max_body_bytes": 2048}}
+    async with connected(settings(limits)) as client:
+        large = {**GOOD, "payload": "x" * 2048}
+        for body in ([GOOD, large, GOOD], b"\n".join(map(_line, [GOOD, large, GOOD]))):
+            _, answer = await post(client, body)
+            assert [r["status"] for r in answer["results"]] == ["success", "error", "success"]
+            assert answer["results"][1]["code"] == "PAYLOAD_TOO_LARGE"
+
+
+async def test_nothing_of_an_array_with_a_fault_is_stored() -> None:
+    """An array is one JSON text, so one broken element breaks it; lines are texts of their own."""
+    async with connected(settings()) as client:
+        status, answer = await post(client, b"[" + _line(GOOD) + b',\n {"event_type": tru}]')
+        assert (status, answer["code"]) == (400, "INVALID_JSON")
+        assert answer["message"].endswith(" at line 2 column 21")
+        assert (await client.notify("ev", {"region": "n"}))["sequence"] == 1
+
+
+def _line(item: dict[str, Any]) -> bytes:
+    return json.dumps(item).encode()

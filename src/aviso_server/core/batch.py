@@ -2,12 +2,19 @@
 
 Each item is judged for itself; only a body that cannot be taken apart is refused as a whole. An
 item is a request object with one more member allowed, ``idempotency_key``.
+
+Taking megabytes apart takes long, whatever is in them, so it is done in steps between which a
+caller can do something else: ``split`` finds the items block by block, and counts them before
+anything is made of them; then each is checked and parsed by itself.
 """
 
 import re
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import NoReturn, TypeAlias
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
 from aviso_server.core.json import parse
@@ -18,11 +25,23 @@ KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 _BAD_KEY = "Idempotency-Key must be 1 to 255 visible ASCII characters"
 
+Span: TypeAlias = tuple[int, int]
+"""Where an item begins and ends in its body."""
 Item: TypeAlias = tuple[NotificationRequest, str | None] | RequestError
 """A request and its key, or why there is none."""
+_Spans: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-_RAW_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_SYNTAX = msgspec.json.Decoder(msgspec.Raw)
+BLOCK = 64 * 1024
+"""Bytes looked at in one step."""
+_COMMA, _NEWLINE, _QUOTE, _BLANK = b',\n" '
+# What each byte does to the depth.
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_SOLID = np.ones(256, np.bool_)
+_SOLID[list(b" \t\r\n")] = False
 
 
 def check_key(key: str) -> str:
@@ -32,29 +51,44 @@ def check_key(key: str) -> str:
     return key
 
 
-def parse_batch(body: bytes, *, max_items: int) -> list[Item]:
-    """The items of a body, in order; MalformedBody or InvalidRequest for the body as a whole."""
-    raw = _array(body) if body.lstrip()[:1] == b"[" else _lines(body)
-    if not raw:
+def is_array(body: bytes) -> bool:
+    """Whether the items are elements of one JSON text; else they are lines."""
+    return body.lstrip()[:1] == b"["
+
+
+def split(body: bytes, *, max_items: int, block_size: int = BLOCK) -> Iterator[list[Span]]:
+    """Where the items are, in order; those of one block of the body at a time.
+
+    MalformedBody or InvalidRequest for the body as a whole, as soon as that is known. What is in
+    the items is not looked at.
+    """
+    found = 0
+    find = _elements if is_array(body) else _lines
+    for starts, ends in find(body, block_size):
+        found += len(starts)
+        if found > max_items:
+            raise InvalidRequest(f"The batch has more than {max_items} notifications, the limit")
+        yield list(zip(starts.tolist(), ends.tolist(), strict=True))
+    if not found:
         raise InvalidRequest("The batch is empty. Send a JSON array or one request object per line")
-    if len(raw) > max_items:
-        raise InvalidRequest(f"The batch has {len(raw)} notifications, the limit is {max_items}")
-    return [_item(text) for text in raw]
 
 
-def _array(body: bytes) -> list[bytes]:
+def check_element(body: bytes, span: Span) -> None:
+    """Raise MalformedBody if an element of an array is not JSON: then the array is not, either."""
+    start, end = span
+    text = body[start:end]
     try:
-        return [bytes(item) for item in _RAW_ITEMS.decode(body)]
+        _SYNTAX.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        parse(body)  # explains what is wrong, with line and column
-        raise MalformedBody("JSON parsing failed: the batch is not an array") from None
+        # Explained with line and column of the whole body, but without parsing all before it.
+        lines = body.count(b"\n", 0, start)
+        columns = start - (body.rfind(b"\n", 0, start) + 1)
+        parse(b"\n" * lines + b" " * columns + text)
+        raise MalformedBody("JSON parsing failed: an element of the batch is not JSON") from None
 
 
-def _lines(body: bytes) -> list[bytes]:
-    return [line for line in body.split(b"\n") if line.strip()]
-
-
-def _item(text: bytes) -> Item:
+def parse_item(text: bytes) -> Item:
+    """What an item asks for."""
     try:
         if b'"idempotency_key"' not in text:
             return parse_request(text), None
@@ -76,3 +110,80 @@ def _key(raw: bytes) -> str:
     if not isinstance(value, str):
         raise InvalidRequest(_BAD_KEY)
     return check_key(value)
+
+
+def _elements(body: bytes, size: int) -> Iterator[_Spans]:
+    """The elements of an array: what stands between its brackets and the commas of its own."""
+    depth, begin, known = 0, body.index(b"[") + 1, 0
+    for at, block in _blocks_outside_strings(body, size):
+        steps = _STEPS[block]
+        depths = np.cumsum(steps, dtype=np.int32) + depth
+        ends = np.flatnonzero((block == _COMMA) & (depths == 1))
+        closed = np.flatnonzero((depths == 0) & (steps < 0))[:1]
+        if closed.size:
+            _refuse_ending(body, at + int(closed[0]))
+            ends = np.append(ends[ends < closed[0]], closed)
+        ends += at
+        starts = np.append(begin, ends + 1)
+        begin = int(starts[-1])
+        known += len(ends)
+        if closed.size and known == 1 and not body[starts[0] : ends[0]].strip():
+            return  # an array without elements
+        yield starts[:-1], ends
+        if closed.size:
+            return
+        depth = int(depths[-1])
+    _refuse(body, len(body), "unexpected end of input")
+
+
+def _refuse_ending(body: bytes, closed: int) -> None:
+    """Refuse an array that is closed by something else, or is not the end of the body."""
+    if body[closed : closed + 1] != b"]":
+        _refuse(body, closed, "expected ',' or ']'")
+    rest = body[closed + 1 :].lstrip()
+    if rest:
+        _refuse(body, len(body) - len(rest), "trailing characters")
+
+
+def _lines(body: bytes, size: int) -> Iterator[_Spans]:
+    """The lines that are not blank."""
+    begin, carried = 0, 0
+    for at in range(0, len(body), size):
+        block = np.frombuffer(body, np.uint8, min(size, len(body) - at), at)
+        solid = np.cumsum(_SOLID[block], dtype=np.int64)
+        ends = np.flatnonzero(block == _NEWLINE)
+        if not ends.size:
+            carried += int(solid[-1])
+            yield ends, ends
+            continue
+        told = np.diff(solid[ends], prepend=-carried)
+        carried = int(solid[-1] - solid[ends[-1]])
+        ends += at
+        starts = np.append(begin, ends + 1)
+        begin = int(starts[-1])
+        yield starts[:-1][told > 0], ends[told > 0]
+    if carried:
+        yield np.array([begin]), np.array([len(body)])
+
+
+def _blocks_outside_strings(body: bytes, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """The text in blocks, each with its offset, strings blanked out; linear for any bytes."""
+    in_string = escaped = False
+    for start in range(0, len(body), size):
+        text = body[start : start + size]
+        if escaped:  # the block before ended in a backslash
+            text = b" " + text[1:]
+        # Pairs of backslashes first, from the left as a parser takes them: a quote that still has
+        # one before it is escaped, and any other begins or ends a string.
+        text = text.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
+        escaped = text.endswith(b"\\")
+        block = np.frombuffer(text, np.uint8)
+        inside = np.logical_xor.accumulate(block == _QUOTE) ^ in_string
+        in_string = bool(inside[-1])
+        yield start, np.where(inside, np.uint8(_BLANK), block)
+
+
+def _refuse(body: bytes, offset: int, what: str) -> NoReturn:
+    line = body.count(b"\n", 0, offset) + 1
+    column = offset - body.rfind(b"\n", 0, offset)
+    raise MalformedBody(f"JSON parsing failed: {what} at line {line} column {column}")

@@ -1,16 +1,20 @@
-"""``POST /api/v1/notifications``: many notifications in one request, each judged for itself."""
+"""``POST /api/v1/notifications``: many notifications in one request, each judged for itself.
 
-from collections.abc import Sequence
+The body may be megabytes of anything, so everything is done in turns (D37), and the number of
+items is known before anything is made of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 import structlog
 from aiohttp import web
 
-from aviso_server.core.batch import Item, parse_batch
-from aviso_server.core.errors import AvisoError, RequestError
+from aviso_server.core.batch import Span, check_element, is_array, split
+from aviso_server.core.errors import BodyTooLarge, RequestError
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
-from aviso_server.core.schema import Catalogue
 from aviso_server.http.access import actor, admission
 from aviso_server.http.answers import BatchResponse, ItemAccepted, ItemRefused
 from aviso_server.http.body import read_body
@@ -20,7 +24,8 @@ from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
 from aviso_server.http.notify import idempotency_key
 from aviso_server.http.services import REQUEST_ID, SERVICES, Services
-from aviso_server.relay.publish import Published, publish_many
+from aviso_server.relay.publish import Batch, Declined, Published
+from aviso_server.relay.turns import TURN_BYTES, Turns
 
 
 async def notify_many(request: web.Request) -> web.Response:
@@ -29,23 +34,21 @@ async def notify_many(request: web.Request) -> web.Response:
     request_id = request[REQUEST_ID]
     try:
         body = await read_body(request, services.max_batch_bytes)
-        items = parse_batch(body, max_items=services.max_batch_items)
+        items = await _items(body, services)
         key = idempotency_key(request) or request_id
-        services.limits.notify(caller(request), len(items))
+        services.limits.notify(caller(request), len(items.spans))
     except RequestError as error:
         count_refused(services.sources.metrics, services.catalogue, error, None)
         log_refused(error, Operation.NOTIFY, request)
         return error_answer(error, Operation.NOTIFY, request_id)
-    admit = admission(request, Operation.NOTIFY)
-    results = await publish_many(
-        services.backend,
-        services.catalogue,
-        items,
+    batch = Batch(
+        backend=services.backend,
+        catalogue=services.catalogue,
         key=key,
         owner=key_owner(request),
-        admit=admit,
+        admit=admission(request, Operation.NOTIFY),
     )
-    _count(services, items, results)
+    results = await _results(services, await batch.publish(items.texts()))
     answer = _answer(results, request_id, seconds(services.now_ns()))
     structlog.get_logger().info(
         "Batch processed",
@@ -59,52 +62,77 @@ async def notify_many(request: web.Request) -> web.Response:
     return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
 
 
-def _count(
-    services: Services, items: Sequence[Item], results: Sequence[Published | AvisoError]
-) -> None:
-    """Each notification counts once, as if it had come alone."""
-    metrics, catalogue = services.sources.metrics, services.catalogue
-    for item, result in zip(items, results, strict=True):
-        if isinstance(result, Published):
-            metrics.notified(catalogue.label(result.notification.event_type), "success")
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Where the items of a body are."""
+
+    body: bytes
+    spans: list[Span]
+    max_bytes: int
+    """Of one item: what could not be sent alone cannot be sent with others."""
+
+    def texts(self) -> Iterator[bytes | RequestError]:
+        """The items, each made when it is asked for."""
+        for start, end in self.spans:
+            fits = end - start <= self.max_bytes
+            yield self.body[start:end] if fits else BodyTooLarge(self.max_bytes)
+
+
+async def _items(body: bytes, services: Services) -> _Items:
+    """Take a body apart; a RequestError if that cannot be done."""
+    turns = Turns()
+    spans: list[Span] = []
+    for found in split(body, max_items=services.max_batch_items):
+        spans += found
+        await turns.spend(TURN_BYTES)
+    if is_array(body):
+        # Nothing of an array is stored unless all of it is JSON.
+        for span in spans:
+            size = span[1] - span[0]
+            if size <= services.max_body_bytes:
+                check_element(body, span)
+                await turns.spend(size // 8)  # only looked through, which is far quicker
+    return _Items(body, spans, services.max_body_bytes)
+
+
+async def _results(
+    services: Services, outcomes: list[Published | Declined]
+) -> list[ItemAccepted | ItemRefused]:
+    """What became of each, as it is told; each counts once, as if it had come alone."""
+    metrics, catalogue, turns = services.sources.metrics, services.catalogue, Turns()
+    results: list[ItemAccepted | ItemRefused] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Published):
+            metrics.notified(catalogue.label(outcome.notification.event_type), "success")
         else:
-            count_refused(metrics, catalogue, result, _event_type(catalogue, item))
-
-
-def _event_type(catalogue: Catalogue, item: Item) -> str | None:
-    """The event type of an item, if it has one that can be."""
-    try:
-        return (
-            None
-            if isinstance(item, RequestError)
-            else catalogue.find(item[0].event_type).event_type
-        )
-    except RequestError:
-        return None
+            count_refused(metrics, catalogue, outcome.error, outcome.event_type)
+        results.append(_result(outcome))
+        await turns.spend(0)
+    return results
 
 
 def _answer(
-    results: list[Published | AvisoError], request_id: str, processed_at: str
+    results: list[ItemAccepted | ItemRefused], request_id: str, processed_at: str
 ) -> BatchResponse:
-    shown = [_result(result) for result in results]
-    accepted = sum(isinstance(result, ItemAccepted) for result in shown)
-    rejected = len(shown) - accepted
+    accepted = sum(isinstance(result, ItemAccepted) for result in results)
+    rejected = len(results) - accepted
     return BatchResponse(
         status="partial" if accepted and rejected else "success" if accepted else "error",
         request_id=request_id,
         processed_at=processed_at,
         accepted=accepted,
         rejected=rejected,
-        results=shown,
+        results=results,
     )
 
 
-def _result(result: Published | AvisoError) -> ItemAccepted | ItemRefused:
-    if isinstance(result, Published):
+def _result(outcome: Published | Declined) -> ItemAccepted | ItemRefused:
+    if isinstance(outcome, Published):
         return ItemAccepted(
-            id=result.id, sequence=result.receipt.sequence, topic=result.notification.topic
+            id=outcome.id, sequence=outcome.receipt.sequence, topic=outcome.notification.topic
         )
-    row = row_of(result, Operation.NOTIFY)
+    error = outcome.error
+    row = row_of(error, Operation.NOTIFY)
     return ItemRefused(
-        code=str(row.code), error=str(row.error), message=result.message, details=result.details
+        code=str(row.code), error=str(row.error), message=error.message, details=error.details
     )

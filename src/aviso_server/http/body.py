@@ -2,12 +2,14 @@
 
 import asyncio
 import zlib
+from functools import partial
 
 from aiohttp import HttpVersion11, StreamReader, web
 
 from aviso_server.core.errors import BodyTooLarge, MalformedBody
 from aviso_server.http.limits import BodyTooSlow
 from aviso_server.http.services import SERVICES
+from aviso_server.relay.turns import aside
 
 _GZIP = 16 + zlib.MAX_WBITS
 _ZLIB = zlib.MAX_WBITS
@@ -26,7 +28,8 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
         return received
-    return _decoded(received, encoding, limit)
+    # Small ones inflate as well: up to a thousand times their size, so the limit decides.
+    return await aside(limit, partial(_decoded, received, encoding, limit))
 
 
 async def _in_time(request: web.Request, limit: int) -> bytes:

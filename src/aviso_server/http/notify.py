@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.refusal import Refusal
-from aviso_server.core.announcement import refuse_misplaced
+from aviso_server.core.announcement import notification_of, refuse_misplaced
 from aviso_server.core.batch import check_key
 from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
@@ -23,6 +24,7 @@ from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.publish import Published, publish
+from aviso_server.relay.turns import aside
 
 
 async def notify(request: web.Request) -> web.Response:
@@ -34,15 +36,15 @@ async def notify(request: web.Request) -> web.Response:
     try:
         if services.limits.rated:
             services.limits.notify(caller(request))
-        message = parse_request(await read_body(request, services.max_body_bytes))
+        body = await read_body(request, services.max_body_bytes)
+        message = await aside(len(body), partial(parse_request, body))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
         refuse_misplaced(message)
         admission(request, Operation.NOTIFY)(schema)
         key = idempotency_key(request) or request_id
-        published = await publish(
-            services.backend, schema, message, key=key, owner=key_owner(request)
-        )
+        notification = await aside(len(body), partial(notification_of, schema, message))
+        published = await publish(services.backend, notification, key=key, owner=key_owner(request))
     except (RequestError, StorageFailed) as error:
         count_refused(metrics, services.catalogue, error, event_type)
         log_refused(error, Operation.NOTIFY, request, event_type=event_type)

@@ -1,6 +1,7 @@
 """``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response (http.md 9)."""
 
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 
 import structlog
@@ -20,6 +21,7 @@ from aviso_server.http.outlet import ChunkedOutlet
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.query import Query, StreamRules, query_of
+from aviso_server.relay.turns import aside
 from aviso_server.telemetry.metrics import StreamMeter
 
 SSE_HEADERS = {
@@ -47,12 +49,21 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
     event_type: str | None = None
     query: Query | None = None
     try:
-        message = parse_request(await read_body(request, services.max_body_bytes))
+        body = await read_body(request, services.max_body_bytes)
+        message = await aside(len(body), partial(parse_request, body))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
         admission(request, operation)(schema)
-        query = query_of(
-            schema, message, operation, request_id=request_id, expires_at_ns=expiry_ns(request)
+        query = await aside(
+            len(body),
+            partial(
+                query_of,
+                schema,
+                message,
+                operation,
+                request_id=request_id,
+                expires_at_ns=expiry_ns(request),
+            ),
         )
         await entitle(request, query)
         with services.limits.stream(caller(request)):

@@ -1,16 +1,17 @@
 """Publishing: a checked request becomes a stored notification."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from aviso_server.backends.backend import Backend, Receipt
 from aviso_server.core.announcement import notification_of, refuse_misplaced
-from aviso_server.core.batch import Item
+from aviso_server.core.batch import parse_item
 from aviso_server.core.errors import AvisoError, KeyReused, RequestError, StorageFailed
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.core.wire import NotificationRequest
+from aviso_server.relay.turns import Turns, aside
 
 IN_FLIGHT = 256
 """Notifications of one batch that wait for the store at the same time."""
@@ -29,14 +30,22 @@ class Published:
         return f"{self.notification.event_type}@{self.receipt.sequence}"
 
 
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """Why a notification of a batch was not stored."""
+
+    error: AvisoError
+    event_type: str | None = None
+    """Which it would have been, as far as that is known."""
+
+
 async def publish(
-    backend: Backend, schema: Schema, request: NotificationRequest, *, key: str, owner: str
+    backend: Backend, notification: Notification, *, key: str, owner: str
 ) -> Published:
-    """Validate and store; returns only once the backend has it (http.md 4.1 steps 12 to 14).
+    """Store a notification; returns only once the backend has it (http.md 4.1 steps 13 and 14).
 
     Keys are told apart by their ``owner`` (D35), whose name must not hold a slash.
     """
-    notification = notification_of(schema, request)
     try:
         receipt = await backend.append(notification, key=f"{owner}/{key}")
         if receipt.repeated:
@@ -48,39 +57,63 @@ async def publish(
     return Published(notification, receipt)
 
 
-async def publish_many(
-    backend: Backend,
-    catalogue: Catalogue,
-    items: Sequence[Item],
-    *,
-    key: str,
-    owner: str,
-    admit: Callable[[Schema], None] = lambda _: None,
-) -> list[Published | AvisoError]:
-    """Publish what can be published; one result per item, in order.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Publishes many notifications for one caller."""
 
-    Items are handed to the store in their order, many at a time. ``key`` makes a key for each
-    item that brings none, so that a batch sent twice is stored once. ``admit`` raises for an
-    event type that the caller may not write to.
-    """
-    gate = asyncio.Semaphore(IN_FLIGHT)
+    backend: Backend
+    catalogue: Catalogue
+    key: str
+    """Makes a key for each item that brings none, so that a batch sent twice is stored once."""
+    owner: str
+    admit: Callable[[Schema], None] = lambda _: None
+    """Raises for an event type that the caller may not write to."""
 
-    async def one(number: int, item: Item) -> Published | AvisoError:
-        if isinstance(item, RequestError):
-            return item
-        request, own_key = item
-        async with gate:
-            try:
-                schema = catalogue.find(request.event_type)
-                refuse_misplaced(request)
-                admit(schema)
-                return await publish(
-                    backend, schema, request, key=own_key or f"{key}#{number}", owner=owner
+    async def publish(self, texts: Iterable[bytes | RequestError]) -> list[Published | Declined]:
+        """Publish what can be published; one result per text, in order.
+
+        They are handed to the store in their order, many at a time, and in turns.
+        """
+        gate, turns = asyncio.Semaphore(IN_FLIGHT), Turns()
+        results: list[asyncio.Task[Published | Declined] | Declined] = []
+        async with asyncio.TaskGroup() as storing:
+            for number, text in enumerate(texts):
+                size = 0 if isinstance(text, RequestError) else len(text)
+                asked = await aside(size, partial(self._announce, text))
+                await turns.spend(size)
+                if isinstance(asked, Declined):
+                    results.append(asked)
+                    continue
+                notification, own_key = asked
+                await gate.acquire()
+                task = storing.create_task(
+                    self._store(notification, own_key or f"{self.key}#{number}")
                 )
-            except AvisoError as error:
-                return error
+                task.add_done_callback(lambda _: gate.release())
+                results.append(task)
+        return [item if isinstance(item, Declined) else item.result() for item in results]
 
-    return await asyncio.gather(*(one(number, item) for number, item in enumerate(items)))
+    def _announce(self, text: bytes | RequestError) -> tuple[Notification, str | None] | Declined:
+        """What an item announces, and its key."""
+        item = text if isinstance(text, RequestError) else parse_item(text)
+        if isinstance(item, RequestError):
+            return Declined(item)
+        request, own_key = item
+        event_type: str | None = None
+        try:
+            schema = self.catalogue.find(request.event_type)
+            event_type = schema.event_type
+            refuse_misplaced(request)
+            self.admit(schema)
+            return notification_of(schema, request), own_key
+        except AvisoError as error:
+            return Declined(error, event_type)
+
+    async def _store(self, notification: Notification, key: str) -> Published | Declined:
+        try:
+            return await publish(self.backend, notification, key=key, owner=self.owner)
+        except AvisoError as error:
+            return Declined(error, notification.event_type)
 
 
 async def _compare(

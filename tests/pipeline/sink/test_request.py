@@ -12,7 +12,7 @@ from support import draws
 from support.config import settings
 
 from aviso_server.core.announcement import notification_of
-from aviso_server.core.batch import parse_batch
+from aviso_server.core.batch import parse_item
 from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
@@ -72,7 +72,7 @@ def test_a_record_written_back_is_the_same_notification(items: list[Notification
     assert len(bodies) == len(items)
     schemas = {schema.event_type: schema for schema in (draws.SCHEMA, _CLOUDS)}
     for body, item in zip(bodies, items, strict=True):
-        (parsed,) = parse_batch(body, max_items=1)
+        parsed = parse_item(body)
         assert isinstance(parsed, tuple)
         arrived = notification_of(schemas[parsed[0].event_type], parsed[0])
         assert repr(arrived) == repr(item)

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import TypeAlias, cast
 
 from aviso_server.core.announcement import notification_of
-from aviso_server.core.batch import parse_batch
+from aviso_server.core.batch import parse_item
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.geometry import Area, Box
 from aviso_server.core.json import Json, compact
@@ -90,8 +90,7 @@ class Stored:
         """What the server makes of requests; those that it rejects are absent."""
         schema = self.schema
         made = {}
-        items = parse_batch(b"[" + b",".join(bodies) + b"]", max_items=len(bodies))
-        for number, item in enumerate(items):
+        for number, item in enumerate(map(parse_item, bodies)):
             if isinstance(item, AvisoError):
                 continue
             try:

@@ -1,0 +1,43 @@
+"""Long work without holding the event loop: in turns, or aside in a thread (D37).
+
+One loop serves everybody. What is done on it must be short, so work of many small pieces is done
+in turns between which everybody else runs, and one large piece is done in a thread. Both go by
+the size of what is worked on, which bounds the time: tests can count turns, and no clock is read.
+
+There is one thread. It shares the interpreter with the loop, which waits some milliseconds for its
+share; with several threads it would wait for each.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+TURN_BYTES = 16 * 1024
+"""Worked on in one turn on the loop: dense coordinates take some 5 ms, other texts far less."""
+PIECE_BYTES = 512
+"""What a piece costs besides its size, however small it is."""
+
+_Result = TypeVar("_Result")
+_thread = ThreadPoolExecutor(1, thread_name_prefix="aviso-aside")
+
+
+class Turns:
+    """Counts work on the loop, and lets everybody else run when a turn is over."""
+
+    def __init__(self) -> None:
+        self._left = TURN_BYTES
+
+    async def spend(self, size: int) -> None:
+        """Note that a piece of this many bytes was worked on."""
+        self._left -= size + PIECE_BYTES
+        if self._left <= 0:
+            self._left = TURN_BYTES
+            await asyncio.sleep(0)
+
+
+async def aside(size: int, work: Callable[[], _Result]) -> _Result:
+    """Do a piece of work: here if it is small, else in the thread."""
+    if size <= TURN_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_thread, work)

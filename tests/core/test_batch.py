@@ -1,0 +1,120 @@
+"""Taking a batch apart: where its items are, how many, and at what cost."""
+
+import json
+import tracemalloc
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aviso_server.core.batch import BLOCK, check_element, is_array, split
+from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
+from aviso_server.core.json import parse
+
+BLOCKS = st.integers(1, 9)
+"""So small that everything is cut somewhere."""
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('a"\\[]{},:\n é'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('k"\\{'), inner),
+    max_leaves=8,
+)
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def texts(body: bytes, *, block: int = BLOCK, max_items: int = 10_000) -> list[bytes]:
+    """The items of a body, checked; a RequestError when it is refused as a whole."""
+    found = split(body, max_items=max_items, block_size=block)
+    spans = [span for spans in found for span in spans]
+    if is_array(body):
+        for span in spans:
+            check_element(body, span)
+    return [body[start:end] for start, end in spans]
+
+
+@given(st.lists(VALUES, min_size=1), st.sampled_from([None, 1]), BLOCKS)
+def test_the_elements_of_an_array_are_found(
+    values: list[object], indent: int | None, block: int
+) -> None:
+    """Whatever is in them, and wherever the blocks end."""
+    body = json.dumps(values, indent=indent, ensure_ascii=False).encode()
+    assert [json.loads(text) for text in texts(body, block=block)] == values
+
+
+@given(st.text('[]{},:"\\1 \n').map(lambda text: f"[{text}]".encode()), BLOCKS)
+@example(b'["\\\\",1]', 3)
+@example(b"[1}", 2)
+@example(b"[[1]}", 2)
+@example(b"[1]]", 9)
+@example(b"[,]", 9)
+@example(b"[ ]", 1)
+def test_an_array_is_refused_exactly_if_it_is_not_json(body: bytes, block: int) -> None:
+    """The parser that reads it in one step is the oracle, for the items as well."""
+    try:
+        expected = [bytes(item).strip() for item in _ELEMENTS.decode(body)]
+    except msgspec.DecodeError:
+        with pytest.raises(MalformedBody, match=r"^JSON parsing failed: .* at line \d+ column \d+"):
+            texts(body, block=block)
+        return
+    if not expected:
+        with pytest.raises(InvalidRequest):
+            texts(body, block=block)
+    else:
+        assert [text.strip() for text in texts(body, block=block)] == expected
+
+
+@given(st.text("ab \t\r\n").map(str.encode), BLOCKS)
+def test_lines_that_are_not_blank_are_items(body: bytes, block: int) -> None:
+    """With any mixture of ends and blank lines between them."""
+    expected = [line for line in body.split(b"\n") if line.strip()]
+    if expected:
+        assert texts(body, block=block) == expected
+    else:
+        with pytest.raises(InvalidRequest):
+            texts(body, block=block)
+
+
+@pytest.mark.parametrize("body", [b'[1,\n {"b":tru}]', b'\n[1,2,{"a":1}}', b'[1,\n"\xff'])
+def test_the_place_of_a_fault_is_that_in_the_whole_body(body: bytes) -> None:
+    """An element is explained by itself, but its line and column are those the client sees."""
+    with pytest.raises(MalformedBody) as whole:
+        parse(body)
+    with pytest.raises(MalformedBody) as refused:
+        texts(body)
+    assert refused.value.message.rpartition(" at ")[2] == whole.value.message.rpartition(" at ")[2]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"1," * 4_000_000 + b"1]",
+        b"[" + b"{}," * 2_600_000 + b"{}]",
+        b"1\n" * 4_000_000,
+    ],
+    ids=["numbers", "objects", "lines"],
+)
+def test_too_many_items_are_refused_before_anything_is_made_of_them(body: bytes) -> None:
+    """A body of 8 MB costs no more memory than a few blocks of it."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest, match="more than 5000"):
+            texts(body, max_items=5000)
+        assert tracemalloc.get_traced_memory()[1] < 12_000_000  # one copy, to look for blanks
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"\n" * 1_000_000, b" \n" * 500_000, b"[" * 1_000_000, b'["' + b'\\"' * 500_000, b"1" * 10**6],
+    ids=["newlines", "blank lines", "brackets", "quotes", "one line"],
+)
+def test_every_step_looks_at_one_block(body: bytes) -> None:
+    """So the caller can do something else in between, whatever the body holds."""
+    steps = 0
+    try:
+        for _ in split(body, max_items=5000):
+            steps += 1
+    except RequestError:
+        pass
+    assert steps >= len(body) // BLOCK
