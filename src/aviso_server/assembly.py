@@ -12,7 +12,7 @@ import structlog
 from yarl import URL
 
 from aviso_server import __version__
-from aviso_server.auth.access import Rules
+from aviso_server.auth.access import Rules as AccessRules
 from aviso_server.auth.authotron import Direct, DirectOptions
 from aviso_server.auth.destinations import Destinations, EcpdsOptions
 from aviso_server.auth.ecpds import EcpdsPlugin, Memory
@@ -36,6 +36,7 @@ from aviso_server.backends.jetstream.options import (
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.schema import Schema
+from aviso_server.http.connection import Rules
 from aviso_server.http.cors import Cors
 from aviso_server.http.limits import Bounds, Limits
 from aviso_server.http.pages import PACKAGED_STATIC
@@ -248,6 +249,16 @@ def limit_bounds(settings: Settings) -> Bounds:
     )
 
 
+def connection_rules(settings: Settings) -> Rules:
+    """What connections may do."""
+    chosen = settings.application
+    return Rules(
+        max_head_bytes=chosen.max_head_bytes,
+        head_s=chosen.head_timeout_seconds,
+        idle_s=chosen.idle_timeout_seconds,
+    )
+
+
 def build_tls(settings: Settings) -> ssl.SSLContext | None:
     """The listener's certificates as they are now; None without, BadTls when they are no use."""
     chosen = settings.application.tls
@@ -280,7 +291,7 @@ def build_gate(settings: Settings, metrics: Metrics) -> Gate:
         authenticator = Direct(options, tokens, now_ns=time.time_ns)
     return Gate(
         authenticator=authenticator,
-        rules=Rules(auth.admin_roles),
+        rules=AccessRules(auth.admin_roles),
         now_ns=time.time_ns,
         ecpds=_ecpds(settings, metrics),
         metrics=metrics,

@@ -25,6 +25,7 @@ from aviso_server.assembly import (
     build_services,
     build_sources,
     build_tls,
+    connection_rules,
     kept,
     open_backend,
     open_lake,
@@ -35,7 +36,7 @@ from aviso_server.backends.jetstream.options import Pace
 from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
 from aviso_server.http.app import build_app
-from aviso_server.http.connection import Site
+from aviso_server.http.connection import Rules, Site
 from aviso_server.http.metrics import exposed
 from aviso_server.http.services import Services
 from aviso_server.http.tls import BadTls
@@ -173,8 +174,8 @@ async def serving(
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)
-        idle_s = settings.application.idle_timeout_seconds
-        site = await stack.enter_async_context(_listening(app, listener, idle_s, tls))
+        rules = connection_rules(settings)
+        site = await stack.enter_async_context(_listening(app, listener, rules, tls))
         # Last in, first out: streams are asked to end, then what is in progress may end.
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
@@ -211,7 +212,7 @@ async def _told(
 
 @asynccontextmanager
 async def _listening(
-    app: web.Application, listener: socket.socket, idle_s: float, tls: ssl.SSLContext | None
+    app: web.Application, listener: socket.socket, rules: Rules, tls: ssl.SSLContext | None
 ) -> AsyncIterator[Site]:
     """Accept requests; afterwards what is left of them is ended."""
     runner = web.AppRunner(
@@ -219,7 +220,7 @@ async def _listening(
     )
     try:
         await runner.setup()
-        site = Site(runner, listener, idle_s=idle_s, tls=tls)
+        site = Site(runner, listener, rules=rules, tls=tls)
         await site.start()
         yield site
     finally:

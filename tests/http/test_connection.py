@@ -7,9 +7,11 @@ from typing import NoReturn
 import pytest
 from support.config import settings
 from support.edge import NOON_NS, Edge, Failing, Parts, edge
+from support.journal import recorded
 from support.raw import PATIENCE_S, Wire, chunked, request, wired
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.http.connection import Rules
 
 CHUNKED = (
     b"POST /api/v1/notification HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -20,7 +22,9 @@ GOOD = b'{"event_type":"ev","identifier":{"region":"n"}}'
 @pytest.fixture(scope="module")
 async def served() -> AsyncIterator[Edge]:
     """An edge with short time limits."""
-    async with edge(settings(), Parts(idle_s=0.3, linger_s=0.3)) as started:
+    async with edge(
+        settings(), Parts(connections=Rules(head_s=0.3, idle_s=0.3, linger_s=0.3))
+    ) as started:
         yield started
 
 
@@ -34,9 +38,10 @@ async def served() -> AsyncIterator[Edge]:
         b"GET /health HTTP/1.1\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n",
-        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 9000 + b"\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"A: a\r\n" * 200 + b"\r\n",
+        b"GET /health HTTP/0.9\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/1.2\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"POST /api/v1/watch HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
         b"POST /api/v1/watch HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
         b"POST /api/v1/watch HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
@@ -50,9 +55,68 @@ async def test_bad_heads_are_400_without_an_id(served: Edge, head: bytes) -> Non
         await wire.send(head)
         answer = await wire.answer()
         assert (answer.status, answer.body) == (400, b"")
+        assert answer.version == "HTTP/1.1"
+        assert answer.header("connection") == "close"
         assert answer.header("x-request-id") is None
         assert answer.header("server") is None
         assert await wire.rest() == b""
+
+
+LARGE = Rules().max_head_bytes
+HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + b"Authorization: Bearer " + b"a" * 100_000 + b"\r\n\r\n",
+        b"GET /health?" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        HEAD + b"".join(b"A%d: %b\r\n" % (n, b"a" * 1000) for n in range(120)) + b"\r\n",
+        HEAD + b"A: ".ljust(LARGE - len(HEAD) - 4, b"a") + b"\r\n\r\n",
+    ],
+    ids=["field", "query", "fields", "exactly"],
+)
+@pytest.mark.parametrize("cut", [0, 30_000], ids=["at once", "in pieces"])
+async def test_heads_up_to_the_limit_are_read(served: Edge, head: bytes, cut: int) -> None:
+    """A token with hundreds of roles is larger than the 8190 bytes that aiohttp allows (D32)."""
+    async with wired(served.running) as wire:
+        await wire.send(head[:cut])
+        if cut:
+            await _accepted(served)
+        await wire.send(head[cut:])
+        assert (await wire.answer()).status == 200
+        assert (await wire.ask("GET", "/health")).status == 200  # nothing is left over
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + b"A: ".ljust(LARGE - len(HEAD) - 3, b"a") + b"\r\n\r\n",
+        HEAD + b"A: " + b"a" * 1_000_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * LARGE + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        HEAD + b"".join(b"A%d: %b\r\n" % (n, b"a" * 2000) for n in range(120)) + b"\r\n",
+        HEAD + b"A: a\r\n" * 200 + b"\r\n",
+    ],
+    ids=["one byte", "field", "path", "fields", "many fields"],
+)
+@pytest.mark.parametrize("cut", [0, 500], ids=["at once", "in pieces"])
+async def test_heads_over_the_limit_are_431(served: Edge, head: bytes, cut: int) -> None:
+    """In the usual shape, with an id that the log has; the connection ends (D32)."""
+    with recorded() as kept:
+        async with wired(served.running) as wire:
+            await wire.send(head[:cut])
+            if cut:
+                await _accepted(served)
+            await wire.send(head[cut:])
+            answer = await wire.answer()
+            assert (answer.status, answer.data["code"]) == (431, "REQUEST_HEAD_TOO_LARGE")
+            assert answer.data["message"] == answer.data["details"]
+            assert answer.data["request_id"] == answer.request_id
+            assert answer.header("connection") == "close"
+            assert answer.header("server") is None
+            assert await wire.rest() == b""
+    (record,) = kept.all("api.request.limit.reached")
+    assert record["request_id"] == answer.request_id
 
 
 @pytest.mark.parametrize("broken", [b"zz\r\n", b"3\r\nabcd\r\n", b"-1\r\n", b"f" * 20 + b"\r\n"])
@@ -67,6 +131,7 @@ async def test_broken_chunks_are_a_400(served: Edge, broken: bytes) -> None:
         assert answer.data["code"] == "INVALID_JSON"
         assert answer.data["message"] == "JSON parsing failed: broken transfer encoding"
         assert answer.data["request_id"] == answer.request_id
+        assert answer.header("connection") == "close"
         assert await wire.rest() == b""
 
 
@@ -79,14 +144,27 @@ async def test_broken_chunks_after_the_answer_end_the_connection(served: Edge) -
         assert await wire.rest() == b""
 
 
-async def test_garbage_behind_a_request_does_not_disturb_it(served: Edge) -> None:
-    """The request is answered first, then the garbage."""
+@pytest.mark.parametrize("first", [request("GET", "/health"), request("GET", "/health") * 40])
+async def test_garbage_behind_a_request_does_not_disturb_it(served: Edge, first: bytes) -> None:
+    """Requests are answered first, then the garbage that came together with them."""
     async with wired(served.running) as wire:
-        await wire.send(request("GET", "/health"))
-        assert (await wire.answer()).status == 200
-        await wire.send(b"nonsense\r\n\r\n")
+        await wire.send(first + b"nonsense\r\n\r\n")
+        for _ in range(first.count(b"GET")):
+            assert (await wire.answer()).status == 200
         assert (await wire.answer()).status == 400
         assert await wire.rest() == b""
+
+
+async def test_requests_that_come_together_are_answered_in_order(served: Edge) -> None:
+    """Also when the end of a body and the next request arrive in one piece."""
+    notify, health = request("POST", "/api/v1/notification", GOOD), request("GET", "/health")
+    async with wired(served.running) as wire:
+        await wire.send(notify[:-5])
+        await _accepted(served)
+        await wire.send(notify[-5:] + health + notify + health)
+        answers = [await wire.answer() for _ in range(4)]
+        assert [answer.status for answer in answers] == [200] * 4
+        assert ["sequence" in answer.data for answer in answers] == [True, False] * 2
 
 
 async def _accepted(served: Edge) -> None:
@@ -110,6 +188,34 @@ async def test_an_idle_connection_is_closed(served: Edge) -> None:
         assert await wire.rest() == b""
 
 
+async def test_an_idle_connection_is_kept_longer_than_a_head_may_take() -> None:
+    """Pools of clients keep connections for a while, and must not meet the close (D33)."""
+    rules = Rules(head_s=0.2, idle_s=60)
+    async with edge(settings(), Parts(connections=rules)) as patient:
+        async with wired(patient.running) as kept, wired(patient.running) as silent:
+            assert (await kept.ask("GET", "/health")).status == 200
+            assert await silent.rest() == b""  # by the server's own clock
+            assert (await kept.ask("GET", "/health")).status == 200
+            await kept.send(b"GET /health HTTP/1.1\r\nHost: ")
+            assert await kept.rest() == b""
+
+
+async def test_a_head_that_stops_half_way_does_not_end_the_request_before_it() -> None:
+    """What follows a request that is in progress is waited for as long as that takes."""
+    async with edge(settings(), Parts(connections=Rules(head_s=0.2))) as patient:
+        async with wired(patient.running) as wire:
+            body = b'{"event_type":"ev","identifier":{}}'
+            await wire.send(request("POST", "/api/v1/watch", body))
+            while b"heartbeat" not in await wire.reader.readuntil(b"\n\n\r\n"):
+                pass
+            await wire.send(b"GET /hea")
+            for _ in range(2):
+                async with wired(patient.running) as silent:
+                    assert await silent.rest() == b""
+            await patient.notify("ev", {"region": "n"})
+            assert b"ev@1" in await wire.reader.readuntil(b"\n\n\r\n")
+
+
 async def test_a_slow_body_is_waited_for(served: Edge) -> None:
     """The time limit is for the head: a body may take longer than the keep-alive time."""
     async with wired(served.running) as slow, wired(served.running) as idle:
@@ -125,7 +231,8 @@ async def test_an_upload_that_is_never_sent_is_not_waited_for(served: Edge) -> N
         await wire.send(
             b"POST /api/v1/notification HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n{"
         )
-        assert (await wire.answer()).status == 413
+        answer = await wire.answer()
+        assert (answer.status, answer.header("connection")) == (413, "close")
         assert await wire.rest() == b""
 
 
@@ -223,11 +330,18 @@ async def test_bodies_held_back_are_asked_for(
         assert answer.request_id
 
 
-async def test_an_unknown_expectation_on_no_route_has_an_id(served: Edge) -> None:
-    """aiohttp refuses it after routing, so the answer is signed like any other."""
+@pytest.mark.parametrize("expect", ["else", "\xed\xa0\x80", "\xff"])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("POST", "/nothing", 404), ("PUT", "/health", 405), ("GET", "/health", 200)],
+)
+async def test_unknown_expectations_are_ignored_everywhere(
+    served: Edge, expect: str, method: str, path: str, status: int
+) -> None:
+    """Whatever bytes they are made of, and whether there is such a route or not."""
     async with wired(served.running) as wire:
-        answer = await wire.ask("POST", "/nothing", headers=[("Expect", "else")])
-        assert answer.status == 417
+        answer = await wire.ask(method, path, headers=[("Expect", expect)])
+        assert answer.status == status
         assert answer.request_id
         assert answer.header("server") is None
 

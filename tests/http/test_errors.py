@@ -443,25 +443,25 @@ async def test_details_are_the_innermost_cause(
     assert_refused(answer, NOTIFY, INVALID[NOTIFY], message, details=details)
 
 
-async def test_size_goes_before_everything_else(wire: Wire) -> None:
+@pytest.mark.parametrize("endpoint", LABELS)
+async def test_size_goes_before_everything_else(wire: Wire, endpoint: str) -> None:
     """Too large, in an unknown encoding, and not JSON: it is too large."""
     headers = (("Content-Encoding", "br"),)
-    for endpoint in LABELS:
-        answer = await post(wire, endpoint, b"x" * 262145, headers)
-        message = "Request body exceeds the limit of 262144 bytes"
-        assert answer.status == 413
-        assert answer.body == compact(
-            {
-                "code": "PAYLOAD_TOO_LARGE",
-                "details": message,
-                "error": "Payload Too Large",
-                "message": message,
-                "request_id": answer.request_id,
-            }
-        )
-        answer = await post(wire, endpoint, b"x", headers)
-        encoding = "JSON parsing failed: unsupported or corrupt content encoding 'br'"
-        assert_refused(answer, endpoint, "INVALID_JSON", encoding)
+    answer = await post(wire, endpoint, b"x", headers)
+    encoding = "JSON parsing failed: unsupported or corrupt content encoding 'br'"
+    assert_refused(answer, endpoint, "INVALID_JSON", encoding)
+    answer = await post(wire, endpoint, b"x" * 262145, headers)
+    message = "Request body exceeds the limit of 262144 bytes"
+    assert answer.status == 413
+    assert answer.body == compact(
+        {
+            "code": "PAYLOAD_TOO_LARGE",
+            "details": message,
+            "error": "Payload Too Large",
+            "message": message,
+            "request_id": answer.request_id,
+        }
+    )
 
 
 async def test_a_duplicate_member_is_overwritten(wire: Wire) -> None:

@@ -33,9 +33,12 @@ async def test_readiness_follows_the_backend() -> None:
 
 async def test_shutdown_turns_readiness_off() -> None:
     """The backend is still there; the server is about to go."""
-    async with edge(settings()) as client, wired(client.running) as wire:
+    async with edge(settings()) as client:
         client.running.stop.request()
-        answer = await wire.ask("GET", "/ready")
-        assert answer.status == 503
-        assert answer.body == b'{"status":"not_ready","backend_connected":true}'
-        assert (await wire.ask("GET", "/health")).status == 200
+        async with wired(client.running) as wire:
+            answer = await wire.ask("GET", "/ready")
+            assert answer.status == 503
+            assert answer.body == b'{"status":"not_ready","backend_connected":true}'
+        async with wired(client.running) as wire:
+            answer = await wire.ask("GET", "/health")
+            assert (answer.status, answer.header("connection")) == (200, "close")

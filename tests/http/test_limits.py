@@ -16,6 +16,7 @@ from support.raw import Answer, request, wired
 from support.server import Client, connected
 
 from aviso_server.core.json import Json
+from aviso_server.http.connection import Rules
 from aviso_server.http.limits import MAX_BUCKETS, Bounds, Caller, Limits, TooManyRequests
 
 ALICE = Caller("10.0.0.1", "r/alice")
@@ -229,7 +230,10 @@ async def test_a_batch_counts_its_items() -> None:
 async def test_a_body_that_does_not_arrive_is_408(sent: bytes) -> None:
     """The connection is not held for a client that stopped in its body."""
     brisk = settings({"application": {"body_timeout_seconds": 1}})
-    async with edge(brisk, Parts(linger_s=0.1)) as served, wired(served.running) as wire:
+    async with (
+        edge(brisk, Parts(connections=Rules(linger_s=0.1))) as served,
+        wired(served.running) as wire,
+    ):
         head = f"POST /api/v1/notification HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}"
         await wire.send(f"{head}\r\n\r\n".encode() + sent)
         answer = await wire.answer()

@@ -16,7 +16,7 @@ from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
-from aviso_server.http.connection import Site
+from aviso_server.http.connection import Rules, Site
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Recovery
@@ -37,8 +37,7 @@ class Parts:
     now_ns: Callable[[], int] = time.time_ns
     renderer: Renderer | None = None
     rules: StreamRules = field(default_factory=StreamRules)
-    idle_s: float = 5.0
-    linger_s: float = 5.0
+    connections: Rules = field(default_factory=Rules)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
         await runner.setup()
         listener = socket.create_server(("127.0.0.1", 0))
-        await Site(runner, listener, idle_s=parts.idle_s, linger_s=parts.linger_s).start()
+        await Site(runner, listener, rules=parts.connections).start()
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
                 running = Running("127.0.0.1", listener.getsockname()[1], stop, "nowhere")

@@ -31,6 +31,7 @@ ROUTES = (
     Route("GET", "/ready", Policy.PUBLIC, health.ready),
     Route("GET", "/static/{path:.+}", Policy.PUBLIC, files.static),
     Route("GET", "/swagger-ui/", Policy.PUBLIC, files.swagger),
+    Route("GET", "/swagger-ui/index.html", Policy.PUBLIC, files.swagger),
     Route("GET", "/swagger-ui/{asset:[^/]+}", Policy.PUBLIC, files.swagger_file),
     Route("GET", "/api-docs/openapi.json", Policy.PUBLIC, files.openapi),
     Route("POST", "/api/v1/notification", Policy.WRITE, notify.notify),
@@ -66,13 +67,8 @@ def build_app(services: Services) -> web.Application:
     app[POLICIES] = policies = {}
     for route in ROUTES:
         resource = app.router.add_resource(route.path)
-        if route.method == "GET":
-            policies[resource.add_route("HEAD", route.handler)] = route.policy
-            policies[resource.add_route("GET", route.handler)] = route.policy
-        else:
-            added = resource.add_route(
-                route.method, route.handler, expect_handler=answer_expectation
-            )
+        for method in ("HEAD", "GET") if route.method == "GET" else (route.method,):
+            added = resource.add_route(method, route.handler, expect_handler=answer_expectation)
             policies[added] = route.policy
     app.on_cleanup.append(_closing(services.overview))
     if services.gate is not None:

@@ -59,12 +59,9 @@ async def _received(content: StreamReader, limit: int) -> bytes:
 
 
 async def answer_expectation(request: web.Request) -> None:
-    """Ask for the body a client holds back, unless its declared size is refused anyway.
-
-    Expectations other than ``100-continue`` do not exist and are ignored.
-    """
+    """Ask for the body a client holds back, unless its declared size is refused anyway."""
     declared = request.content_length
-    if request.headers["Expect"].lower() != "100-continue" or request.version < HttpVersion11:
+    if request.version < HttpVersion11:
         return
     services = request.app[SERVICES]
     batch = request.path.endswith("/notifications")

@@ -3,61 +3,211 @@
 aiohttp answers bytes that are not HTTP with its own name in ``Server``, an echo of what it did not
 like, and a traceback in the log. Anybody can send such bytes, so here they get a short answer and
 one debug record.
+
+Heads are bounded as a whole (D32): aiohttp bounds each line only. Requests that come together are
+parsed one by one, each when the one before it was taken: what is wrong with a later one then
+cannot take the earlier ones away.
 """
 
 import asyncio
 import socket
 import ssl
+from dataclasses import dataclass
 from functools import partial
+from uuid import uuid4
 
 import structlog
-from aiohttp import EMPTY_PAYLOAD, StreamReader, hdrs, web
+from aiohttp import EMPTY_PAYLOAD, HttpVersion10, HttpVersion11, StreamReader, hdrs, web
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
+from aviso_server.core.errors import RequestError
+from aviso_server.core.operation import Operation
+from aviso_server.http.errors import error_answer, row_of
+from aviso_server.http.limits import HeadTooLarge
 from aviso_server.http.tls import HANDSHAKE_S
 
-IDLE_S = 5.0
-"""How long a connection may be idle; also how long a request head may take (operations.md 11).
+MAX_FIELDS = 128
+"""Header fields of one request."""
 
-aiohttp has one timer for both: it starts with the connection and after each answer, and only a
-complete head stops it, so a head sent byte by byte gains nothing."""
+MAX_PATH = 4096
+"""Bytes of a path that is looked for; nothing has a longer one. aiohttp looks at every slash,
+each time through all that is before it."""
 
-LINGER_S = 5.0
-"""How long the rest of a body nobody wants is read after the answer, before the connection is
-closed. Closing at once would reset it, and the client could lose an answer such as 413."""
+_NOWHERE = URL("/no/such/path")
+
+_READ_BYTES = 64 * 1024
+"""Of a body that nobody reads, before the client has to wait."""
+
+_TOO_MANY_FIELDS = "Too many headers received"
+"""How aiohttp says so, with the class of every other fault of a head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a connection may do, and for how long (operations.md 11)."""
+
+    max_head_bytes: int = 131_072
+    head_s: float = 5.0
+    """How long a head may take, from its first byte or from the beginning of the connection."""
+    idle_s: float = 75.0
+    """How long a connection is kept after an answer: longer than the pools of usual clients keep
+    it, so that they do not send a request into the close (D33)."""
+    linger_s: float = 5.0
+    """How long the rest of what nobody wants is read after the answer, before the connection is
+    closed. Closing at once would reset it, and the client could lose an answer such as 413."""
 
 
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_latest",)
+    __slots__ = ("_ending", "_head_bytes", "_head_timer", "_latest", "_refused", "_rules")
 
     _latest: StreamReader
     """Body of the request whose head came last."""
 
+    def __init__(self, server: web.Server, rules: Rules) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=rules.idle_s,
+            lingering_time=rules.linger_s,
+            access_log=None,  # type: ignore[arg-type]  # None is how aiohttp spells "off"
+        )
+        self._rules = rules
+        self._latest = EMPTY_PAYLOAD
+        self._head_bytes = 0
+        """Of a head that has begun and not ended."""
+        self._ending = b""
+        """The last bytes of that head."""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._refused = False
+        """Whether a head was too large: then nothing more is read as HTTP."""
+        self._max_msg_queue_size, self._msg_queue_resume_size = 1, 0
+        self._parser = HttpRequestParser(
+            self,
+            loop,
+            _READ_BYTES,
+            max_line_size=rules.max_head_bytes,
+            max_field_size=rules.max_head_bytes,
+            max_headers=MAX_FIELDS,
+            payload_exception=web.RequestPayloadError,
+            # Bodies are decoded by read_body, with its bounds and its words.
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
+
+    @property
+    def closing(self) -> bool:
+        """Whether the request in progress is the last one."""
+        return self._close
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        self._latest = EMPTY_PAYLOAD
         super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End."""
+        self._head_came()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived; a body that turns out to be broken fails at its reader.
+        """Parse what arrived; a head over its limit is refused before that."""
+        if self._refused:
+            return
+        in_head = self._latest.is_eof()
+        if in_head and not self._fits(data):
+            self._refuse_head()
+            return
+        known = self._request_count
+        super().data_received(data)
+        if not in_head and self._latest.is_eof():
+            super().data_received(b"")  # what came behind the body was held back
+        if self._request_count > known:
+            self._head_came()
+            self._look_at_latest()
+        elif data and self._latest.is_eof():
+            self._head_goes_on(data)
+
+    def _fits(self, data: bytes) -> bool:
+        """Whether the head that goes on here ends within the limit, or may still do so."""
+        room = self._rules.max_head_bytes - self._head_bytes
+        if len(data) <= room:
+            return True
+        return (self._ending + data).find(b"\r\n\r\n", 0, len(self._ending) + room) >= 0
+
+    def _head_goes_on(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        self._ending = (self._ending + data)[-3:]
+        self._expect_head()
+
+    def _expect_head(self) -> None:
+        """Let the head come in time; aiohttp's own timer is for connections that are idle."""
+        if self._head_timer is None:
+            self._head_timer = self._loop.call_later(self._rules.head_s, self._head_is_late)
+
+    def _head_came(self) -> None:
+        self._head_bytes, self._ending = 0, b""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._waiter is None:
+            self._expect_head()  # a request is in progress, which the next one must not disturb
+        else:
+            self.force_close()
+
+    def _look_at_latest(self) -> None:
+        """Look at the request that came for what aiohttp would stumble over."""
+        message, payload = self._messages[-1]
+        if isinstance(message, _ErrInfo):
+            self._look_at_fault(message)
+            return
+        self._latest = payload
+        if message.version not in (HttpVersion10, HttpVersion11):
+            fault = BadHttpMessage("HTTP version is not supported")
+            self._messages[-1] = (_ErrInfo(400, fault, fault.message), payload)
+            return
+        expected = message.headers.get(hdrs.EXPECT)
+        if expected is not None and expected.lower() != "100-continue":
+            # There are no others. They are ignored, for aiohttp cannot name some of them.
+            message = _without(message, hdrs.EXPECT)
+            self._messages[-1] = (message, payload)
+        if len(message.path) > MAX_PATH and len(message.url.raw_path) > MAX_PATH:
+            self._messages[-1] = (message._replace(url=_NOWHERE), payload)
+
+    def _look_at_fault(self, fault: _ErrInfo) -> None:
+        """Something is not HTTP: a head, or the body before it.
 
         aiohttp's parser only queues an error behind the request, which then waits for the rest of
         its body for ever.
         """
-        known = self._request_count
-        super().data_received(data)
-        if self._request_count == known:
-            return
-        message, payload = self._messages[-1]
-        if not isinstance(message, _ErrInfo):
-            self._latest = payload
-        elif not self._latest.is_eof():
+        if not self._latest.is_eof():
             self._messages.pop()
-            self._latest.set_exception(web.RequestPayloadError(message.message))
+            self._latest.set_exception(web.RequestPayloadError(fault.message))
             self._latest.feed_eof()
             self.close()
+        elif isinstance(fault.exc, LineTooLong) or fault.message == _TOO_MANY_FIELDS:
+            self._messages.pop()
+            self._refuse_head()
+
+    def _refuse_head(self) -> None:
+        """Answer and read no more, but let the client send the rest: it may look afterwards."""
+        self._refused = True
+        self._head_came()
+        error = HeadTooLarge(self._rules.max_head_bytes, MAX_FIELDS)
+        rest = StreamReader(self, _READ_BYTES, loop=self._loop)
+        self._request_count += 1
+        self._messages.append((_ErrInfo(431, error, error.message), rest))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def handle_error(
         self,
@@ -71,10 +221,16 @@ class Connection(RequestHandler):
         Also reached when a stream breaks after its headers went out: then nothing can be said any
         more, and the missing end of the chunked body tells the client.
         """
-        self.log_exception(message, exc_info=exc)
         if request.writer.output_size > 0:
+            self.log_exception(message, exc_info=exc)
             raise ConnectionError("the answer is already under way") from exc
-        response = _Anonymous(status=status)
+        # aiohttp answers in 1.0 what it could not read.
+        request._version = HttpVersion11  # noqa: SLF001
+        if isinstance(exc, RequestError):
+            response = _refusal(exc)
+        else:
+            self.log_exception(message, exc_info=exc)
+            response = _Anonymous(status=status)
         response.force_close()
         return response
 
@@ -88,8 +244,31 @@ class Connection(RequestHandler):
         )
 
 
+def _without(message: RawRequestMessage, name: str) -> RawRequestMessage:
+    headers = CIMultiDict(message.headers)
+    headers.popall(name)
+    return message._replace(headers=CIMultiDictProxy(headers))
+
+
+def _refusal(error: RequestError) -> "_Anonymous":
+    """The usual error object, with an id that the log knows."""
+    request_id = str(uuid4())
+    row = row_of(error, Operation.NOTIFY)
+    structlog.get_logger().warning(
+        "Request over a limit",
+        event_name="api.request.limit.reached",
+        request_id=request_id,
+        error_code=row.code,
+        error=row.error,
+        error_message=error.message,
+    )
+    answer = error_answer(error, Operation.NOTIFY, request_id)
+    answer.headers["X-Request-ID"] = request_id
+    return _Anonymous(status=answer.status, body=answer.body, headers=answer.headers)
+
+
 class _Anonymous(web.Response):
-    """An empty answer that does not name the software.
+    """An answer that does not name the software.
 
     The application's own hook for that runs for routed requests only.
     """
@@ -107,15 +286,13 @@ class Site(web.BaseSite):
         runner: web.AppRunner,
         listener: socket.socket,
         *,
-        idle_s: float = IDLE_S,
-        linger_s: float = LINGER_S,
+        rules: Rules | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(runner, backlog=1024)
         self._tls = tls
         self._listener = listener
-        self._idle_s = idle_s
-        self._linger_s = linger_s
+        self._rules = rules or Rules()
 
     @property
     def name(self) -> str:
@@ -149,20 +326,9 @@ class Site(web.BaseSite):
         if server is None:
             raise RuntimeError("the runner has not been set up")
         return await asyncio.get_running_loop().create_server(
-            partial(self._connection, server),
+            partial(Connection, server, self._rules),
             sock=self._listener.dup(),
             backlog=self._backlog,
             ssl=self._tls,
             ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
-        )
-
-    def _connection(self, server: web.Server) -> Connection:
-        return Connection(
-            server,
-            loop=asyncio.get_running_loop(),
-            keepalive_timeout=self._idle_s,
-            lingering_time=self._linger_s,
-            access_log=None,  # type: ignore[arg-type]  # None is how aiohttp spells "off"
-            # Bodies are decoded by read_body, with its bounds and its words.
-            auto_decompress=False,
         )

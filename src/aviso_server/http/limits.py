@@ -34,6 +34,15 @@ class BodyTooSlow(RequestError):
         super().__init__(f"Request body did not arrive within {limit_s:g} seconds")
 
 
+class HeadTooLarge(RequestError):
+    """The head of a request is over its limits (D32)."""
+
+    def __init__(self, max_bytes: int, max_fields: int) -> None:
+        super().__init__(
+            f"Request head exceeds the limit of {max_bytes} bytes or {max_fields} header fields"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much is allowed; 0 is no limit."""

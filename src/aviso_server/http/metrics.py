@@ -94,11 +94,9 @@ class RequestMeter:
         """The headers are ready."""
         if not isinstance(request, web.Request):
             return  # pragma: no cover - only requests of an application get here
-        # What aiohttp refuses between routing and our middleware (417) never entered.
-        progress = request.get(_PROGRESS)
-        if progress is not None:
-            progress.answered = True
-            progress.in_flight.add(-1)
+        progress = request[_PROGRESS]
+        progress.answered = True
+        progress.in_flight.add(-1)
         resource = request.match_info.route.resource
         if resource is None:
             route, method = await _refused_route(request), _method(request)
@@ -112,11 +110,10 @@ class RequestMeter:
         _count(known, progress)
 
 
-def _count(counters: tuple[Number, Timing], progress: _Progress | None) -> None:
+def _count(counters: tuple[Number, Timing], progress: _Progress) -> None:
     number, timing = counters
     number.add()
-    if progress is not None:
-        timing.observe(time.perf_counter() - progress.begun)
+    timing.observe(time.perf_counter() - progress.begun)
 
 
 def _method(request: web.Request) -> str:

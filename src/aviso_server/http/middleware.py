@@ -6,6 +6,7 @@ from uuid import uuid4
 import structlog
 from aiohttp import web
 
+from aviso_server.http.connection import Connection
 from aviso_server.http.errors import unexpected_answer
 from aviso_server.http.services import REQUEST_ID, SERVICES
 
@@ -49,6 +50,16 @@ def _preflight(request: web.Request, refused: web.HTTPMethodNotAllowed) -> web.R
 
 async def finish_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """Sign every routed answer with its request id and say nothing about the software."""
-    response.headers.popall("Server", None)
-    # What aiohttp refuses between routing and our middleware (417) has no id yet.
-    response.headers["X-Request-ID"] = request.get(REQUEST_ID) or str(uuid4())
+    headers = response.headers
+    headers.popall("Server", None)
+    headers["X-Request-ID"] = request[REQUEST_ID]
+    if _is_last(request):
+        response.force_close()
+        headers["Connection"] = "close"
+
+
+def _is_last(request: web.BaseRequest) -> bool:
+    """Whether the connection is closed behind the answer, which must say so."""
+    services = request.app.get(SERVICES) if isinstance(request, web.Request) else None
+    ending = services is not None and services.sources.stop.requested
+    return ending or (isinstance(request.protocol, Connection) and request.protocol.closing)

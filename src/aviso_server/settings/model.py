@@ -66,8 +66,10 @@ class Application(Section):
     max_body_bytes: Whole = 262_144
     max_batch_bytes: Bytes = 8_388_608
     max_batch_items: Whole = 5000
+    max_head_bytes: Bytes = 131_072
+    head_timeout_seconds: Whole = 5
     body_timeout_seconds: Whole = 30
-    idle_timeout_seconds: Whole = 5
+    idle_timeout_seconds: Whole = 75
     cors_allowed_origins: tuple[Text, ...] = ()
     tls: Tls | None = None
     polygon_output: Text = "array"

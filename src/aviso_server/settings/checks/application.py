@@ -6,6 +6,9 @@ from aviso_server.settings import addresses
 from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Document, Homepage
 
+MIN_HEAD_BYTES = 8192
+"""Of a request: what every HTTP server takes, and ordinary tokens need."""
+
 
 def application(document: Document) -> Iterator[Fault]:
     """Home page links, polygon output, body limits, time limits and origins."""
@@ -24,6 +27,7 @@ def application(document: Document) -> Iterator[Fault]:
     for key in (
         "max_batch_bytes",
         "max_batch_items",
+        "head_timeout_seconds",
         "body_timeout_seconds",
         "idle_timeout_seconds",
     ):
@@ -34,7 +38,11 @@ def application(document: Document) -> Iterator[Fault]:
         yield Fault(
             "application.max_body_bytes", "application.max_body_bytes must be greater than zero"
         )
-
+    if section.max_head_bytes < MIN_HEAD_BYTES:
+        yield Fault(
+            "application.max_head_bytes",
+            f"application.max_head_bytes must be at least {MIN_HEAD_BYTES}",
+        )
     for origin in section.cors_allowed_origins:
         if origin != "*" and not _is_origin(origin):
             yield Fault(
