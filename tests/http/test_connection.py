@@ -191,29 +191,35 @@ async def test_an_idle_connection_is_closed(served: Edge) -> None:
 async def test_an_idle_connection_is_kept_longer_than_a_head_may_take() -> None:
     """Pools of clients keep connections for a while, and must not meet the close (D33)."""
     rules = Rules(head_s=0.2, idle_s=60)
-    async with edge(settings(), Parts(connections=rules)) as patient:
-        async with wired(patient.running) as kept, wired(patient.running) as silent:
-            assert (await kept.ask("GET", "/health")).status == 200
-            assert await silent.rest() == b""  # by the server's own clock
-            assert (await kept.ask("GET", "/health")).status == 200
-            await kept.send(b"GET /health HTTP/1.1\r\nHost: ")
-            assert await kept.rest() == b""
+    async with (
+        edge(settings(), Parts(connections=rules)) as patient,
+        wired(patient.running) as kept,
+        wired(patient.running) as silent,
+    ):
+        assert (await kept.ask("GET", "/health")).status == 200
+        assert await silent.rest() == b""  # by the server's own clock
+        assert (await kept.ask("GET", "/health")).status == 200
+        await kept.send(b"GET /health HTTP/1.1\r\nHost: ")
+        assert await kept.rest() == b""
 
 
 async def test_a_head_that_stops_half_way_does_not_end_the_request_before_it() -> None:
     """What follows a request that is in progress is waited for as long as that takes."""
-    async with edge(settings(), Parts(connections=Rules(head_s=0.2))) as patient:
-        async with wired(patient.running) as wire:
-            body = b'{"event_type":"ev","identifier":{}}'
-            await wire.send(request("POST", "/api/v1/watch", body))
-            while b"heartbeat" not in await wire.reader.readuntil(b"\n\n\r\n"):
-                pass
-            await wire.send(b"GET /hea")
-            for _ in range(2):
-                async with wired(patient.running) as silent:
-                    assert await silent.rest() == b""
-            await patient.notify("ev", {"region": "n"})
-            assert b"ev@1" in await wire.reader.readuntil(b"\n\n\r\n")
+    rules = Rules(head_s=0.2)
+    body = b'{"event_type":"ev","identifier":{}}'
+    async with (
+        edge(settings(), Parts(connections=rules)) as patient,
+        wired(patient.running) as wire,
+    ):
+        await wire.send(request("POST", "/api/v1/watch", body))
+        while b"heartbeat" not in await wire.reader.readuntil(b"\n\n\r\n"):
+            pass
+        await wire.send(b"GET /hea")
+        for _ in range(2):
+            async with wired(patient.running) as silent:
+                assert await silent.rest() == b""
+        await patient.notify("ev", {"region": "n"})
+        assert b"ev@1" in await wire.reader.readuntil(b"\n\n\r\n")
 
 
 async def test_a_slow_body_is_waited_for(served: Edge) -> None:

@@ -44,9 +44,13 @@ class Reader:
         await self.open.wait()
         self.sent.append(frames)
 
+    async def deliver(self, chunk: Chunk) -> None:
+        """The same for a chunk of the hub."""
+        await self.send(chunk.frames)
+
     def pass_on(self, chunk: Chunk) -> bool:
         """What an idle connection does."""
-        if not self.open.is_set() or chunk.frames is None:
+        if not self.open.is_set() or not chunk.same_for_all:
             return False
         self.sent.append(chunk.frames)
         return True

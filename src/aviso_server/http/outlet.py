@@ -4,6 +4,8 @@ Frames are written straight to the transport in HTTP chunks that are encoded onc
 every connection that gets them. aiohttp's own writer does the headers and the end of the body.
 """
 
+import asyncio
+
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
@@ -26,31 +28,45 @@ class ChunkedOutlet:
 
     async def send(self, frames: bytes) -> None:
         """Write, and wait while the client's buffers are full."""
-        transport = self._transport
         if not self._begun or not self._chunked:
             self._begun = True  # the first write takes the headers along
             await self._response.write(frames)
             return
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client is gone")
-        transport.write(_encoded(frames))
+        # Not joined: a reader that is slow would hold two copies.
+        self._open.writelines((b"%x\r\n" % len(frames), frames, b"\r\n"))
+        await self._writer.drain()
+
+    async def deliver(self, chunk: Chunk) -> None:
+        """Write a chunk, and wait while the client's buffers are full."""
+        if not self._begun or not self._chunked:
+            await self.send(chunk.frames)
+            return
+        self._open.write(_encoded(chunk))
         await self._writer.drain()
 
     def pass_on(self, chunk: Chunk) -> bool:
         """Write a chunk at once if the connection is idle."""
-        transport, frames = self._transport, chunk.frames
-        if transport is None or frames is None or not self._chunked:
+        transport = self._transport
+        if transport is None or not self._chunked or not chunk.same_for_all:
             return False
         if transport.is_closing() or transport.get_write_buffer_size():
             return False
-        if chunk.encoded is None:
-            chunk.encoded = _encoded(frames)
-        transport.write(chunk.encoded)
+        transport.write(_encoded(chunk))
         return True
 
+    @property
+    def _open(self) -> asyncio.Transport:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        return self._transport
 
-def _encoded(frames: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(frames), frames)
+
+def _encoded(chunk: Chunk) -> bytes:
+    """The chunk on the wire, made by the first connection that gets it and shared by all."""
+    if chunk.encoded is None:
+        frames = chunk.frames
+        chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
+    return chunk.encoded
 
 
 _: type[Outlet] = ChunkedOutlet

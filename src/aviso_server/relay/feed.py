@@ -361,9 +361,8 @@ class Feed:
         """Deliver what the hub offers, for as long as the stream lasts."""
         while (subscription := self._subscription) is not None:
             await self._beat()
-            if chunks := subscription.take():
-                await self._send(b"".join(self._frames(chunk) for chunk in chunks))
-                self._meter.sent.add(sum(chunk.notifications for chunk in chunks))
+            if (chunk := subscription.take()) is not None:
+                await self._deliver(chunk)
             elif subscription.resume_at is not None:
                 # What did not fit may begin below H, when the hub was behind as H was taken.
                 await self._catch_up(max(subscription.resume_at, subscription.boundary + 1))
@@ -397,13 +396,19 @@ class Feed:
             boundary = await self._patiently(self._subscribe)
         await self._history(first, boundary, LIVE)
 
-    def _frames(self, chunk: Chunk) -> bytes:
-        if chunk.frames is not None:
-            return chunk.frames
-        return b"".join(
-            frame if isinstance(frame, bytes) else self._not_rendered(frame)
-            for _, frame in chunk.items
-        )
+    async def _deliver(self, chunk: Chunk) -> None:
+        """Send a chunk as it is shared by all, unless something in it is for this stream only."""
+        if self._outlet is None:
+            return
+        if chunk.same_for_all:
+            await self._outlet.deliver(chunk)
+        else:
+            frames = (
+                frame if isinstance(frame, bytes) else self._not_rendered(frame)
+                for _, frame in chunk.items
+            )
+            await self._send(b"".join(frames))
+        self._meter.sent.add(chunk.notifications)
 
     # Pace
 

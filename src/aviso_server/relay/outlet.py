@@ -12,6 +12,10 @@ class Outlet(Protocol):
         """Write, and return when the client can take more: this sets the feed's pace."""
         ...
 
+    async def deliver(self, chunk: Chunk) -> None:
+        """Write a chunk that is the same for all, without a copy of its own; then as ``send``."""
+        ...
+
     def pass_on(self, chunk: Chunk) -> bool:
         """Write a chunk at once if nothing at all is waiting to be written; else False.
 

@@ -6,6 +6,7 @@ The feed then delivers what is queued, and reads from that sequence on from hist
 per connection is bounded, publishers never wait, and nothing is dropped.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,16 +37,20 @@ class Chunk:
         """Highest sequence in the chunk."""
         return self.items[-1][0]
 
-    @cached_property
-    def frames(self) -> bytes | None:
-        """All frames joined; None when one of them differs per subscriber."""
-        frames = [frame for _, frame in self.items if isinstance(frame, bytes)]
-        return b"".join(frames) if len(frames) == len(self.items) else None
+    @property
+    def frames(self) -> bytes:
+        """All frames joined; made anew each time, for the encoded form is what is kept."""
+        return b"".join(frame for _, frame in self.items if isinstance(frame, bytes))
 
     @cached_property
     def notifications(self) -> int:
         """How many of the items are notifications."""
         return sum(isinstance(frame, bytes) for _, frame in self.items)
+
+    @property
+    def same_for_all(self) -> bool:
+        """Whether every subscriber gets the same frames."""
+        return self.notifications == len(self.items)
 
     @cached_property
     def size(self) -> int:
@@ -75,7 +80,7 @@ class Subscription:
     resume_at: int | None = None
     """First sequence not taken after the queue was full; None while attached."""
     failure: LiveFailed | None = None
-    _chunks: list[Chunk] = field(default_factory=list)
+    _chunks: deque[Chunk] = field(default_factory=deque)
     _queued: int = 0
     _queued_bytes: int = 0
 
@@ -105,13 +110,14 @@ class Subscription:
         self.failure = failure
         self.wake()
 
-    def take(self) -> list[Chunk]:
-        """Everything queued above the boundary."""
-        if not self._chunks:
-            return []
-        taken, self._chunks = self._chunks, []
-        self._queued = self._queued_bytes = 0
-        if taken[0].first > self.boundary:
-            return taken
-        # Only shortly after subscribing: the hub was already dispatching when H was taken.
-        return [part for chunk in taken if (part := chunk.after(self.boundary)) is not None]
+    def take(self) -> Chunk | None:
+        """The next chunk above the boundary; what is not taken yet counts as queued."""
+        while self._chunks:
+            chunk = self._chunks.popleft()
+            self._queued -= len(chunk.items)
+            self._queued_bytes -= chunk.size
+            # Shortly after subscribing the hub may have dispatched before H was taken.
+            above = chunk.after(self.boundary)
+            if above is not None:
+                return above
+        return None
