@@ -16,6 +16,8 @@ import yaml
 from support.config import document, on_jetstream
 from support.log import SCHEMAS
 
+from aviso_server.core.json import Json
+
 PATIENCE_S = 240
 """Far more than anything here needs: it only bounds a failing test."""
 
@@ -23,16 +25,8 @@ PATIENCE_S = 240
 class ArchiveProcess:
     """``aviso-server pipeline archive`` with its progress as JSON."""
 
-    def __init__(self, url: str, folder: Path, *arguments: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        config = folder / "config.yaml"
-        config.write_text(
-            yaml.safe_dump(
-                document(
-                    {**on_jetstream(url), "lake": {"path": str(folder / "lake")}}, schemas=SCHEMAS
-                )
-            )
-        )
+    def __init__(self, config: Path, *arguments: str) -> None:
+        folder = config.parent
         environ = {k: v for k, v in os.environ.items() if not k.startswith("AVISOSERVER_")}
         self.lines: list[dict[str, Any]] = []
         self._grown = threading.Condition()
@@ -116,8 +110,19 @@ class ArchiveProcess:
 
 @contextmanager
 def archive_process(url: str, folder: Path, *arguments: str) -> Iterator[ArchiveProcess]:
-    """Run the job; it is ended with the block."""
-    job = ArchiveProcess(url, folder, *arguments)
+    """Run the job on a log, with its lake in the folder; it is ended with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "config.yaml"
+    lake: dict[str, Json] = {"lake": {"path": str(folder / "lake")}}
+    config.write_text(yaml.safe_dump(document({**on_jetstream(url), **lake}, schemas=SCHEMAS)))
+    with configured_archive(config, *arguments) as job:
+        yield job
+
+
+@contextmanager
+def configured_archive(config: Path, *arguments: str) -> Iterator[ArchiveProcess]:
+    """Run the job as a file configures it; it is ended with the block."""
+    job = ArchiveProcess(config, *arguments)
     try:
         yield job
     finally:

@@ -5,6 +5,7 @@ it. Whoever restarts it after a death finds what Spark would find.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,10 +51,11 @@ async def archive(
     *,
     most: int = 1_000_000,
     die: Death = lambda _: None,
+    once: bool = False,
 ) -> None:
-    """Archive until nothing is left, or until ``die`` raises."""
+    """Archive until nothing is left, or until ``die`` raises; with ``once`` what is there now."""
     # In a thread: readers run event loops of their own.
-    await asyncio.to_thread(_archive, place, source, checkpoint, most=most, die=die)
+    await asyncio.to_thread(_archive, place, source, checkpoint, most=most, die=die, once=once)
 
 
 def _archive(
@@ -63,9 +65,12 @@ def _archive(
     *,
     most: int,
     die: Death,
+    once: bool,
 ) -> None:
     options = {"eventType": "*", "withMarks": "true", **source}
     reader = ArchiveReader(place, read_options(options), SPARK)
+    if once:
+        reader.prepareForTriggerAvailableNow()
     while True:
         number = checkpoint.commits
         start = checkpoint.offsets[number - 1] if number > 0 else reader.initialOffset()
@@ -92,7 +97,9 @@ def _batch(
 ) -> None:
     messages: list[WriterCommitMessage | None] = []
     for partition in reader.partitions(start, end):
-        messages.append(LakeWriter(place).write(reader.read(partition)))
+        # A writer that fails leaves the reader where it was: it is ended here, in its own thread.
+        with contextlib.closing(reader.read(partition)) as rows:
+            messages.append(LakeWriter(place).write(rows))
         die("one task")
     die("all tasks")
     letters.append(place, [item.letters for item in messages if isinstance(item, Report)])

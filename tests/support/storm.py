@@ -17,6 +17,9 @@ from support.sse import Event, Stream
 PATIENCE_S = 90
 """Far more than anything here needs: it only bounds a failing test."""
 
+ATTEMPT_S = 30
+"""How long one attempt to publish waits for an answer."""
+
 _NOT_YET = 1 << 62
 
 SCHEMA: dict[str, Any] = {
@@ -66,6 +69,12 @@ class Book:
         """When it was acknowledged."""
         self.deleted: dict[int, int] = {}
         """When its deletion was acknowledged; far in the future while it is under way."""
+        self.contents: dict[int, Any] = {}
+        """Payloads by acknowledged sequence."""
+        self.unclear: list[Any] = []
+        """Payloads that were sent once, without a key, and not acknowledged."""
+        self.given: dict[str, list[int]] = {}
+        """The sequences of each publisher, in the order of its sending."""
         self.refused = 0
         """Attempts that failed and were repeated with the same key."""
 
@@ -107,6 +116,17 @@ class Publisher:
         self._name = name
         self._numbers = itertools.count()
 
+    async def try_once(self, identifier: Mapping[str, Any], payload: Any) -> int | None:
+        """Publish without a key, and do not try again; None if nobody knows what became of it."""
+        body = {"event_type": "storm", "identifier": identifier, "payload": payload}
+        begun = self._book.tick()
+        sequence = await self._attempt(body)
+        if sequence is None:
+            self._book.unclear.append(payload)
+            return None
+        await self._note(sequence, body, begun)
+        return sequence
+
     async def publish(self, identifier: Mapping[str, Any], payload: Any = None) -> int:
         """Publish once, however often it has to be sent; the sequence."""
         key = f"{self._name}-{next(self._numbers)}"
@@ -120,18 +140,27 @@ class Publisher:
             while (sequence := await self._attempt(body, key)) is None:
                 self._book.refused += 1
                 await asyncio.sleep(0.02)
-        await self._book.enter(sequence, identifier, begun)
+        await self._note(sequence, body, begun)
         return sequence
 
-    async def _attempt(self, body: Mapping[str, Any], key: str) -> int | None:
-        headers = {"Idempotency-Key": key}
+    async def _note(self, sequence: int, body: Mapping[str, Any], begun: int) -> None:
+        self._book.contents[sequence] = body["payload"]
+        self._book.given.setdefault(self._name, []).append(sequence)
+        await self._book.enter(sequence, body["identifier"], begun)
+
+    async def _attempt(self, body: Mapping[str, Any], key: str | None = None) -> int | None:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        patience = aiohttp.ClientTimeout(total=ATTEMPT_S)
         try:
-            async with self._session.post(self._url, json=body, headers=headers) as response:
+            async with self._session.post(
+                self._url, json=body, headers=headers, timeout=patience
+            ) as response:
                 answer = await response.json()
-        except aiohttp.ClientConnectionError:
+        except (aiohttp.ClientConnectionError, TimeoutError):
             return None
-        if response.status == 500:
-            assert answer["code"] == "NOTIFICATION_STORAGE_FAILED", answer
+        if response.status >= 500:
+            # Whoever is refused for now is told when to come again.
+            assert "Retry-After" in response.headers, answer
             return None
         assert response.status == 200, answer
         return int(answer["sequence"])
@@ -219,6 +248,10 @@ class Watcher:
             body["from_id"] = str(start)
         try:
             async with session.post(f"{self.url}/api/v1/{self.operation}", json=body) as response:
+                if self.faithful and response.status >= 500:
+                    assert "Retry-After" in response.headers, await response.text()
+                    await asyncio.sleep(0.1)
+                    return
                 assert response.status == 200, await response.text()
                 self.connections += 1
                 await self._read(Stream(response))

@@ -7,7 +7,7 @@ Rules
 - Event types that appear while the query runs are picked up and read from their first sequence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -78,7 +78,7 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         return list(ask(self._options, lambda log: plan.slices(log, self._options, wanted)))
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Generator[pa.RecordBatch, None, None]:
         """The rows of a slice."""
         if isinstance(partition, Slice):
             columns = Columns(self._schema, topics=self._options.access.transport == "nats")
