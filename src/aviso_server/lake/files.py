@@ -198,7 +198,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[str, date, pa.RecordBatch]]:
     for begin, end in pairwise(edges):
         run, name = rows.slice(begin, end - begin), names[begin].as_py()
         days = run.column("time").cast(pa.date32())
-        # Mostly one; two at midnight, between which a clock that is set may go to and fro.
+        # Mostly one; two at midnight, which a clock that is set may cross more than once.
         for day in pc.unique(days):
             ours = pc.equal(days, day)
             yield name, day.as_py(), run if pc.all(ours).as_py() else run.filter(ours)
