@@ -36,11 +36,13 @@ from aviso_server.pipeline.ingest.job import (
     finished,
     run,
 )
-from aviso_server.pipeline.ingest.publish import stored_since
 from aviso_server.pipeline.ingest.stage import FromFiles, FromLake, FromLog
 from aviso_server.pipeline.ingest.store import HistoryRefused
 from aviso_server.pipeline.ingest.table import read_mapping
 from aviso_server.pipeline.sink.options import parse_options
+from aviso_server.pipeline.source.batch import BatchReader
+from aviso_server.pipeline.source.columns import SPARK
+from aviso_server.pipeline.source.options import read_options
 
 CATALOGUE = settings().catalogue
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
@@ -79,8 +81,9 @@ def stored(sequences: Sequence[int], **more: str) -> list[Record]:
 
 def payloads(url: str) -> list[Any]:
     """What a server has, in order."""
-    server = parse_options({"url": url, "onReject": "fail"})
-    return [msgspec.json.decode(text)["payload"] for text in stored_since(server, "ev", 0)]
+    reader = BatchReader(read_options({"url": url, "eventType": "ev"}), SPARK)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return [msgspec.json.decode(text) for b in batches for text in b["payload"].to_pylist()]
 
 
 def test_files_are_published_in_the_order_of_time(tmp_path: Path, spark: SparkSession) -> None:

@@ -1,7 +1,6 @@
 """Publishing judged rows against a real server, with a ledger that survives."""
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.config import settings
 from support.server import Client, connected
+from support.source import SAMPLES
 
-from aviso_server.pipeline.ingest import publish
+from aviso_server.core.json import compact
 from aviso_server.pipeline.ingest.claim import Claim
 from aviso_server.pipeline.ingest.judge import Judge
 from aviso_server.pipeline.ingest.publish import Publisher, PublishFailed, TooManyRefused, chunks
 from aviso_server.pipeline.ingest.rows import judged
 from aviso_server.pipeline.ingest.state import Ledger, State, StateFailed, locked
+from aviso_server.pipeline.sink.client import Client as Sender
+from aviso_server.pipeline.sink.client import NotSent
 from aviso_server.pipeline.sink.options import Options as Server
 from aviso_server.pipeline.sink.options import parse_options
+from aviso_server.pipeline.source import http
 
 CATALOGUE = settings().catalogue
 
 
-def rows(count: int, event_type: str = "ev", first: int = 0) -> pa.RecordBatch:
+def rows(count: int, event_type: str = "ev", first: int = 0, *, key: str = "k") -> pa.RecordBatch:
     """Judged rows with the payloads 0, 1, ... and keys."""
+    identifier = compact(SAMPLES[event_type][0])
     found = [
-        (n, Claim(b'"%b"' % event_type.encode(), b'{"region":"n"}', b"%d" % n), b"")
+        (n, Claim(b'"%b"' % event_type.encode(), identifier, b"%d" % n), b"")
         for n in range(first, first + count)
     ]
     (batch,) = judged("here", found, Judge(CATALOGUE))
-    keys = pa.array([f"k-{n}" for n in range(first, first + count)])
+    keys = pa.array([f"{key}-{n}" for n in range(first, first + count)])
     return batch.append_column("key", keys)
 
 
@@ -83,22 +87,44 @@ async def test_a_chunk_under_way_long_ago_is_looked_up(tmp_path: Path) -> None:
         publisher = Publisher(state, server(client), chunk=5)
         await run(publisher, rows(3))
         state.write_ledger("ev", Ledger(0, 0, 0, 0, 0, trying_since=1.0))
-        again = rows(5).set_column(
-            rows(5).schema.get_field_index("key"), "key", pa.array([f"new-{n}" for n in range(5)])
-        )
-        await run(publisher, again)
+        await run(publisher, rows(5, key="new"))
         assert await published(client) == list(range(5))
         assert state.ledger("ev").published == 2
         assert state.ledger("ev").repeated == 3
 
 
-async def test_what_the_server_has_is_known_by_content(tmp_path: Path) -> None:
-    """Read back through the source, a notification says what its request said."""
+@pytest.mark.parametrize("event_type", ["diss2", "test_polygon", "observations"])
+async def test_what_must_be_named_in_a_replay_is_named(tmp_path: Path, event_type: str) -> None:
+    """An interrupted chunk is looked up although fields, an area or a cloud are required."""
     async with connected(settings()) as client:
-        await run(Publisher(State(tmp_path), server(client)), rows(4))
-        there = await asyncio.to_thread(publish.stored_since, server(client), "ev", 2)
-    assert there == Counter(publish.content(r.body) for r in publish._requests(
-        pa.Table.from_batches([rows(2, first=2)])))  # fmt: skip
+        state = State(tmp_path)
+        await run(Publisher(state, server(client), chunk=5), rows(3, event_type))
+        state.write_ledger(event_type, Ledger(trying_since=1.0))
+        await run(Publisher(state, server(client), chunk=5), rows(5, event_type, key="new"))
+        assert state.ledger(event_type) == Ledger(1, 2, 3, 0, 5)
+
+
+async def test_what_was_there_before_is_not_taken_for_ours(tmp_path: Path) -> None:
+    """Equal notifications of somebody else, from before the first chunk, stand for nothing."""
+    async with connected(settings()) as client:
+        theirs = State(tmp_path / "theirs")
+        theirs.folder.mkdir()
+        await run(Publisher(theirs, server(client)), rows(3))
+        state = State(tmp_path)
+        begun: list[Ledger] = []
+
+        def stop(_self: object, _requests: object) -> None:
+            begun.append(state.ledger("ev"))
+            raise NotSent("the connection broke")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Sender, "post", stop)
+            with pytest.raises(PublishFailed):
+                await run(Publisher(state, server(client)), rows(3, key="ours"))
+        assert begun[0].last == 3
+        state.write_ledger("ev", replace(begun[0], trying_since=1.0))
+        await run(Publisher(state, server(client)), rows(3, key="ours"))
+        assert await published(client) == [0, 1, 2] * 2
 
 
 async def test_rows_the_server_refuses_are_kept(tmp_path: Path) -> None:
@@ -119,8 +145,11 @@ async def test_rows_the_server_refuses_are_kept(tmp_path: Path) -> None:
         assert other.ledger("nothing").chunks == 0
 
 
-def test_a_server_that_is_away_ends_the_task(tmp_path: Path) -> None:
+def test_a_server_that_is_away_ends_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error says so, and the ledger says that the chunk is undecided."""
+    monkeypatch.setattr(http, "ATTEMPTS", 1)
     away = parse_options({"url": "http://127.0.0.1:1", "onReject": "fail", "retries": "0"})
     with pytest.raises(PublishFailed, match="no answer"):
         list(Publisher(State(tmp_path), away).publish(iter([rows(3)])))

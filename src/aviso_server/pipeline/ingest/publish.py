@@ -5,13 +5,12 @@ Rules
   the ledger says so; then it is never sent again.
 - Before a chunk is sent the ledger says that it is being tried. A chunk that was being tried when
   the job was ended is sent again with the same keys while the server remembers them. After that the
-  server is asked what it has stored since, and what is there already is not sent again.
+  server is asked what it has stored since, and what is there already is not sent again
+  (sink/stored.py).
 """
 
 import time
-from base64 import b64decode
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.core.json import compact, parse
+from aviso_server.core.json import compact
 from aviso_server.lake.layout import TIME
 from aviso_server.pipeline.ingest.rows import runs
 from aviso_server.pipeline.ingest.state import Ledger, State
@@ -27,10 +26,8 @@ from aviso_server.pipeline.pace import Pace
 from aviso_server.pipeline.sink.client import Client, NotSent, Stored
 from aviso_server.pipeline.sink.options import Options as Server
 from aviso_server.pipeline.sink.request import Refusal, Request, prepared, rows_of
+from aviso_server.pipeline.sink.stored import Stored as StoredThere
 from aviso_server.pipeline.sink.writer import MAX_BATCH_BYTES
-from aviso_server.pipeline.source.batch import BatchReader
-from aviso_server.pipeline.source.columns import SPARK
-from aviso_server.pipeline.source.options import read_options
 
 CHUNK = 500
 """Rows: what is sent in one request, and what a kill may leave undecided."""
@@ -98,11 +95,15 @@ class Publisher:
         if number < ledger.chunks:
             return
         requests = _requests(rows)
+        bodies = [request.body for request in requests]
+        there = StoredThere(self.server, event_type)
         doubtful = ledger.trying_since
-        todo = list(range(len(requests)))
-        if doubtful is not None and time.time() - doubtful > KEYS_KEPT_S:
-            there = stored_since(self.server, event_type, ledger.last)
-            todo = [n for n in todo if not _taken(there, content(requests[n].body))]
+        todo, reached = list(range(len(requests))), 0
+        if doubtful is None and ledger == Ledger():
+            ledger = replace(ledger, last=_last(there, bodies))
+        elif doubtful is not None and time.time() - doubtful > KEYS_KEPT_S:
+            found, reached = there.of(bodies, above=ledger.last)
+            todo = [n for n in todo if not found[n]]
         self.state.write_ledger(event_type, replace(ledger, trying_since=time.time()))
         pace.wait(len(todo))
         stored: list[int] = []
@@ -122,7 +123,7 @@ class Publisher:
             ledger.published + len(fresh),
             ledger.repeated + len(requests) - len(refused) - len(fresh),
             ledger.refused + len(refused),
-            max([ledger.last, *stored]),
+            max([ledger.last, reached, *stored]),
         )
         self.state.write_ledger(event_type, done)
 
@@ -178,32 +179,13 @@ def chunks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[tuple[str, 
         yield waiting["event_type"][0].as_py(), waiting
 
 
-def stored_since(server: Server, event_type: str, last: int) -> "Counter[bytes]":
-    """What a server has stored of an event type above a sequence, by content."""
-    given = {"url": server.url, "eventType": event_type, "startingSequence": str(last + 1)}
-    scheme, _, word = (server.authorization or "").partition(" ")
-    if scheme == "Bearer":
-        given["token"] = word
-    elif scheme == "Basic":
-        user, _, password = b64decode(word).decode().partition(":")
-        given |= {"username": user, "password": password}
-    reader = BatchReader(read_options(given), SPARK)
-    found: Counter[bytes] = Counter()
-    for partition in reader.partitions():
-        for batch in reader.read(partition):
-            for row in rows_of(batch):
-                request = prepared(row)
-                if isinstance(request, Request):
-                    found[content(request.body)] += 1
-    return found
-
-
-def content(body: bytes) -> bytes:
-    """What a request says, without its key: what two equal notifications share."""
-    value = parse(body)
-    assert isinstance(value, dict)  # noqa: S101 - it is ours
-    value.pop("idempotency_key", None)
-    return compact(value)
+def _last(there: StoredThere, bodies: Sequence[bytes]) -> int:
+    """Where a server's stream ends before anything of ours is in it."""
+    try:
+        return there.last(bodies) or 0
+    except AvisoError:
+        # Credentials that may not read will do, unless a chunk is to be looked up: that says so.
+        return 0
 
 
 def _requests(rows: pa.Table) -> list[Request]:
@@ -230,14 +212,6 @@ def _bounded(todo: list[int], requests: list[Request]) -> Iterator[list[int]]:
         room -= size
     if part:
         yield part
-
-
-def _taken(there: "Counter[bytes]", said: bytes) -> bool:
-    """Whether it is there; each that is there stands for one."""
-    if there[said] == 0:
-        return False
-    there[said] -= 1
-    return True
 
 
 def _shown(refusal: Refusal) -> str:

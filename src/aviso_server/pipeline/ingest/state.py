@@ -8,7 +8,7 @@
 
 A run that was ended goes on where it was: its rows are staged, in a fixed order, and cut into
 chunks of fixed size. Rows of runs before it are known by their keys. The server's own memory of
-keys, two minutes, covers the one chunk that was under way.
+keys, two minutes, covers the one chunk that was under way; later its history is looked at.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ class Ledger:
     repeated: int = 0
     refused: int = 0
     last: int = 0
-    """Highest sequence the server gave."""
+    """Highest sequence the server gave, or had before anything was sent."""
     trying_since: float | None = None
     """When the chunk after them was begun, seconds since the epoch."""
 

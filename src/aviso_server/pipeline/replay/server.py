@@ -35,10 +35,10 @@ from aviso_server.pipeline.replay.options import (
     chunks,
 )
 from aviso_server.pipeline.replay.requests import Item, items
-from aviso_server.pipeline.replay.stored import Stored
 from aviso_server.pipeline.replay.trouble import spark_failures
 from aviso_server.pipeline.sink.client import Client, NotSent
 from aviso_server.pipeline.sink.client import Stored as Accepted
+from aviso_server.pipeline.sink.stored import Stored
 from aviso_server.pipeline.sink.writer import MAX_BATCH_BYTES
 from aviso_server.pipeline.source.options import read_options
 

@@ -1,7 +1,7 @@
 """What a server has already of the notifications that a killed run may have sent to it.
 
 Rules
-- Only what the server stored after the last entry of the ledger is looked at.
+- Only what the server stored after the last sequence that the run knows of is looked at.
 - Notifications are compared by content, as the server's own schema makes it of our request. Equal
   ones count as often as they are there.
 - A replay request must name the required fields, so the server is asked once for each combination
@@ -21,7 +21,6 @@ from aviso_server.core.geometry import Area, Box
 from aviso_server.core.json import Json, compact
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
-from aviso_server.pipeline.replay.options import ReplayFailed
 from aviso_server.pipeline.sink.options import Options as Sink
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
@@ -32,6 +31,10 @@ Content: TypeAlias = tuple[object, ...]
 
 MARGIN = 0.01
 """Degrees around a cloud of points, so that an area holds all of them."""
+
+
+class Forgotten(AvisoError):
+    """The server no longer keeps what would tell; the message says what to do."""
 
 
 class Stored:
@@ -79,8 +82,8 @@ class Stored:
                 there.update(item for item in contents if item in wanted)
         return there, last
 
-    def _gone(self, first: int, last: int) -> ReplayFailed:
-        return ReplayFailed(
+    def _gone(self, first: int, last: int) -> Forgotten:
+        return Forgotten(
             f"{self._sink.url} no longer keeps its notifications {first} to {last} of "
             f"'{self._event_type}', so nobody can tell which of the last ones were published. "
             "Look at its end, and begin again behind it with another state folder"

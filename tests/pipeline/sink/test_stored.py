@@ -10,10 +10,10 @@ from support.config import document
 from support.process import server_process
 from support.source import SAMPLES
 
-from aviso_server.pipeline.replay.stored import Stored, _matched
 from aviso_server.pipeline.sink.client import Client
 from aviso_server.pipeline.sink.options import Options
 from aviso_server.pipeline.sink.request import Request, Row
+from aviso_server.pipeline.sink.stored import Stored, _matched
 
 
 @pytest.fixture(scope="module")
