@@ -13,7 +13,7 @@ from types import FrameType
 from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, look
+from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, wait_for_log
 from aviso_server.pipeline.progress import Snapshot, Tally
 from aviso_server.pipeline.running import job_session
 from aviso_server.pipeline.session import SparkOptions
@@ -37,6 +37,7 @@ class Chosen:
     checkpoint: str | None = None
     max_records: int | None = None
     fail_on_data_loss: bool | None = None
+    wait_s: float | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     packages: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ def archive_options(settings: Settings, chosen: Chosen) -> ArchiveOptions:
         checkpoint=None if chosen.checkpoint is None else _absolute(chosen.checkpoint),
         max_records=chosen.max_records or defaults.max_records,
         fail_on_data_loss=_first(chosen.fail_on_data_loss, lake.fail_on_data_loss),
+        wait_s=chosen.wait_s or defaults.wait_s,
     )
 
 
@@ -88,7 +90,10 @@ def run_archive(
     try:
         with _ended_by_signals(stop):
             # Through Connect, log and lake are for the server to reach, and may not be for us.
-            known = None if spark.remote else look(options)
+            known = None if spark.remote else wait_for_log(options, stop, tell=tell)
+            if stop.is_set():
+                tell(Tally(known).snapshot("stopped", time.time()))
+                return
             tell(Tally(known).snapshot("starting", time.time()))
             with job_session(spark) as session, _ended_by_signals(stop):
                 Archive(session, options, tell=tell, known=known, stop=stop).run()

@@ -121,7 +121,8 @@ def test_what_is_wrong_is_said_in_one_line(
 ) -> None:
     """On stderr with exit code 1, before any JVM is started; the state is told to programs too."""
     result = _archive(
-        "--config", _config(tmp_path, sections), "--progress", "json", "--once", *arguments
+        *("--config", _config(tmp_path, sections), "--progress", "json"),
+        *("--once", "--wait", "1s", *arguments),
     )
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
@@ -133,7 +134,9 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_verbose_shows_where_it_came_from(tmp_path: Path) -> None:
     """A stack trace for those who ask for one."""
     config = _config(tmp_path, on_jetstream(NOWHERE))
-    result = _archive("--config", config, "--lake", "lake", "--progress", "none", "--verbose")
+    result = _archive(
+        "--config", config, "--lake", "config.yaml", "--progress", "none", "--verbose"
+    )
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stdout == ""
 
@@ -145,6 +148,7 @@ def test_verbose_shows_where_it_came_from(tmp_path: Path) -> None:
         (["--storage-option", "=x"], "must look like NAME=VALUE"),
         (["--interval", "soon"], "--interval"),
         (["--interval", "0s"], "must be at least 1s"),
+        (["--once", "--wait", "0s"], "must be at least 1s"),
         (["--progress", "loud"], "--progress"),
     ],
 )

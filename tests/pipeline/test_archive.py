@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +19,15 @@ from support.nats import NatsServer, nats_server
 
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, look
+from aviso_server.pipeline.archive import (
+    Archive,
+    ArchiveFailed,
+    ArchiveOptions,
+    look,
+    wait_for_log,
+)
 from aviso_server.pipeline.progress import Reach, Snapshot
+from aviso_server.pipeline.source.failure import Unreached
 
 TYPES = ("storm", "flood")
 
@@ -66,6 +74,29 @@ def _run(spark: SparkSession, options: ArchiveOptions) -> Snapshot:
 
 def _same(server: NatsServer, options: ArchiveOptions, *event_types: str) -> int:
     return asyncio.run(assert_same(server.url, options.place, *(event_types or TYPES)))
+
+
+def test_a_log_that_is_not_there_yet_is_waited_for(server: NatsServer, tmp_path: Path) -> None:
+    """With words on the way; ``once`` gives up after a while, and a stop ends it."""
+    options = _options(server, tmp_path, once=False)
+    _fill(server, 0, 3)
+    server.kill()
+    told: list[Snapshot] = []
+
+    def begin(snapshot: Snapshot) -> None:
+        told.append(snapshot)
+        server.start()
+
+    known = wait_for_log(options, threading.Event(), tell=begin)
+    assert known is not None
+    assert known.reached["storm"] == Reach(0, 3)
+    assert (told[0].stage, len(told)) == ("starting", 1)
+    assert "trying again in 1 s" in str(told[0].error)
+    server.kill()
+    with pytest.raises(Unreached, match="NATS connect failed"):
+        wait_for_log(replace(options, once=True, wait_s=0), threading.Event(), tell=told.append)
+    stop = threading.Event()
+    assert wait_for_log(options, stop, tell=lambda _: stop.set()) is None
 
 
 def test_checkpoints_may_be_damaged_or_lost(

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 Once: TypeAlias = Annotated[
     bool, typer.Option("--once", help="Archive what is there now, then end.")
 ]
+Wait: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="30s", help="How long --once waits for NATS; without it, for ever."),
+]
 Lake: TypeAlias = Annotated[
     str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake; lake.path.")
 ]
@@ -69,8 +73,8 @@ Examples:
 \b
 It reads the log in NATS JetStream that the configuration names and adds to the Delta table
 LAKE/notifications. It may be killed at any moment and started again: each notification is in the
-table exactly once. SIGTERM or Ctrl-C ends it with exit code 0; exit code 1 comes with one line on
-stderr that says why.
+table exactly once. It waits for a NATS that is not there yet, or goes away. SIGTERM or Ctrl-C ends
+it with exit code 0; exit code 1 comes with one line on stderr that says why.
 
 \b
 On a terminal one line shows what is going on; --progress json writes one object per line:
@@ -82,6 +86,7 @@ def archive(  # noqa: PLR0913 - the options of a command
     config: ConfigFile = None,
     *,
     once: Once = False,
+    wait: Wait = None,
     lake: Lake = None,
     storage_option: StorageOption = None,
     interval: Interval = None,
@@ -104,6 +109,7 @@ def archive(  # noqa: PLR0913 - the options of a command
         storage_options=pairs("--storage-option", storage_option),
         event_types=tuple(event_type or ()),
         once=once,
+        wait_s=None if wait is None else float(seconds("--wait", wait)),
         interval_s=None if interval is None else float(seconds("--interval", interval)),
         checkpoint=checkpoint,
         max_records=max_records,

@@ -5,6 +5,7 @@ Theory of operation
   to the lake once (lakesink). It can be killed at any moment: the lake's marks tell where to go on.
 - A query that fails is started again, with growing pauses, if waiting may help: for ever while NATS
   is away, a few times for anything else. What waiting cannot mend ends the job at once.
+- A NATS that is not there yet is waited for before Spark is started; with ``once`` only so long.
 - With ``once`` it ends when what was there at its start is archived, and nothing is tried again.
 """
 
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -93,6 +95,8 @@ class ArchiveOptions:
     max_records: int = 200_000
     """Notifications in one micro-batch: bounds what is lost when one is tried again."""
     fail_on_data_loss: bool = True
+    wait_s: float = 30.0
+    """How long ``once`` waits for NATS."""
 
     @property
     def source_options(self) -> dict[str, str]:
@@ -134,6 +138,24 @@ def look(options: ArchiveOptions) -> Known:
     except Unreached as error:
         where = ", ".join(asked.access.addresses) or asked.access.address_file
         raise Unreached(f"{error.message} ({where})") from error
+
+
+def wait_for_log(
+    options: ArchiveOptions, stop: threading.Event, *, tell: Callable[[Snapshot], None]
+) -> Known | None:
+    """Where log and lake are, once NATS can be reached; None if told to stop before."""
+    began = time.monotonic()
+    for pause_s in chain(BACKOFF_S, repeat(BACKOFF_S[-1])):
+        try:
+            return look(options)
+        except Unreached as error:
+            if options.once and time.monotonic() - began + pause_s > options.wait_s:
+                raise
+            words = f"{error.message}; trying again in {pause_s:.0f} s"
+            tell(Snapshot("starting", error=words))
+        if stop.wait(pause_s):
+            break
+    return None
 
 
 class Archive:
