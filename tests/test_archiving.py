@@ -148,6 +148,16 @@ async def test_a_failure_it_reports_is_the_reason() -> None:
         assert journal.all("archive.state.changed")[0]["error"] == "the log lost 5 to 9"
 
 
+async def test_trouble_that_does_not_end_it_is_a_warning() -> None:
+    """Said once for each, however often the job says so."""
+    away = {**RUNNING, "error": "NATS is away; trying again in 30 s"}
+    async with looked_after(job(RUNNING, away, away, RUNNING)) as (archiving, journal):
+        await journal.seen("archive.trouble")
+        await until(lambda: archiving.view().error is None)
+        (told,) = journal.all("archive.trouble")
+        assert (told["log_level"], told["error"]) == ("warning", away["error"])
+
+
 async def test_a_program_that_is_not_there() -> None:
     """It fails like any other, and the server goes on."""
     async with looked_after(["/nowhere/python"]) as (archiving, journal):

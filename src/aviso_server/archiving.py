@@ -270,7 +270,7 @@ class Archiving:
         if report.archived > self._counted:
             self._meter.archived.add(report.archived - self._counted)
             self._counted = report.archived
-        before = self._seen.state
+        before = self._seen
         self._note(
             ArchiveResponse(
                 state=report.state,
@@ -281,7 +281,13 @@ class Archiving:
                 error=report.error,
             )
         )
-        self._tell(report, changed=report.state != before)
+        if report.state != "failed" and report.error not in (None, before.error):
+            structlog.get_logger().warning(
+                f"Archive {report.state}: {report.error}",
+                event_name="archive.trouble",
+                error=report.error,
+            )
+        self._tell(report, changed=report.state != before.state)
 
     def _overheard(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()

@@ -124,6 +124,30 @@ def test_checkpoints_may_be_damaged_or_lost(
     assert _same(server, options) == 150
 
 
+def test_a_checkpoint_that_spark_refuses_is_set_aside(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    """One left by a kill at the first offset, one that only Spark knows to be wrong: it goes on."""
+    options = _options(server, tmp_path)
+    books = Path(options.books.path)
+    _fill(server, 0, 3)
+    (books / "offsets").mkdir(parents=True)
+    (books / "offsets" / ".0.95e2195e.tmp").touch()
+    told: list[Snapshot] = []
+    Archive(spark, options, tell=told.append).run()
+    assert f"is set aside as {books}.refused-1: it has no whole offset" in str(told[0].error)
+    assert (told[-1].stage, told[-1].archived) == ("stopped", 6)
+    _fill(server, 3, 4)
+    offset = books / "offsets" / "0"
+    offset.write_text(offset.read_text().replace("v1", "v99"))
+    (books / "offsets" / ".0.crc").unlink()
+    told.clear()
+    Archive(spark, options, tell=told.append).run()
+    assert any(f"is set aside as {books}.refused-2: " in str(item.error) for item in told)
+    assert (told[-1].stage, told[-1].archived) == ("stopped", 2)
+    assert _same(server, options) == 8
+
+
 def test_a_commit_counts_though_what_follows_it_fails(
     spark: SparkSession, server: NatsServer, tmp_path: Path
 ) -> None:

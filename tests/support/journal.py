@@ -33,9 +33,9 @@ class Journal:
                 self._grown.clear()
                 await self._grown.wait()
 
-    def record(self, _: object, __: str, record: Any) -> str:
+    def record(self, _: object, level: str, record: Any) -> str:
         """Take one record: the only structlog processor while the journal is open."""
-        self._records.append(dict(record))
+        self._records.append({"log_level": level, **record})
         self._grown.set()
         return ""
 

@@ -5,6 +5,8 @@ Theory of operation
   to the lake once (lakesink). It can be killed at any moment: the lake's marks tell where to go on.
 - A query that fails is started again, with growing pauses, if waiting may help: for ever while NATS
   is away, a few times for anything else. What waiting cannot mend ends the job at once.
+- A checkpoint that Spark would refuse, or that no micro-batch can be done with, is set aside
+  (checkpoint.py): the marks tell all that it told.
 - A NATS that is not there yet is waited for before Spark is started; with ``once`` only so long.
 - With ``once`` it ends when what was there at its start is archived, and nothing is tried again.
 """
@@ -27,6 +29,7 @@ from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import CHECKPOINTS, NOTIFICATIONS, Place
 from aviso_server.lake.table import ensure
 from aviso_server.pipeline.agreement import LogReplaced
+from aviso_server.pipeline.checkpoint import Checkpoint
 from aviso_server.pipeline.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.lakestream import (
@@ -110,9 +113,15 @@ class ArchiveOptions:
         }
 
     @property
+    def books(self) -> Checkpoint:
+        """Where Spark keeps its books,"""
+        path = self.checkpoint or f"{self.place.table(CHECKPOINTS)}/archive"
+        return Checkpoint(path, self.place.options)
+
+    @property
     def checkpoint_url(self) -> str:
-        """Where Spark keeps its books, as Hadoop spells it."""
-        return hadoop_url(self.checkpoint or f"{self.place.table(CHECKPOINTS)}/archive")
+        """as Hadoop spells it."""
+        return hadoop_url(self.books.path)
 
 
 def look(options: ArchiveOptions) -> Known:
@@ -179,6 +188,8 @@ class Archive:
         self._seen = ""
         """When the last micro-batch began whose progress was taken."""
         self._failures = 0
+        self._given_up = False
+        """Whether a checkpoint was set aside because nothing could be done with it."""
         self._stop = stop or threading.Event()
         """Ends the job soon; the micro-batch in hand is abandoned."""
 
@@ -191,6 +202,8 @@ class Archive:
                 break
             self._failures += 1
             if not self._worth_trying(failure):
+                if self._begin_anew(failure):
+                    continue
                 text = failure.text
                 if failure.kind is not None and issubclass(failure.kind, DataLost):
                     text += LOSS_REMEDY
@@ -207,8 +220,21 @@ class Archive:
         for name, value in hadoop_options(self._options.place.options).items():
             self._spark.conf.set(name, value)
 
+    def _begin_anew(self, failure: Failure) -> bool:
+        """Set the checkpoint aside if it may be why Spark failed: not one of our own errors, and no
+        micro-batch in this run; once."""
+        if self._given_up or self._seen or failure.kind is not None:
+            return False
+        self._given_up, self._failures = True, 0
+        done = self._options.books.set_aside(failure.text)
+        if done is not None:
+            self._show("running", done)
+        return done is not None
+
     def _attempt(self) -> Failure | None:
         """Run the query until it ends; why, if not as it should."""
+        if (done := self._options.books.repair()) is not None:
+            self._show("running", done)
         try:
             with self._query() as query:
                 self._tally.started(time.time())

@@ -8,6 +8,8 @@ Theory of operation
   longer interruptions the newest alerts of the log are read at every start of a query, and what is
   among them is not published again.
 - What is expected is learned anew every day: the queries are stopped and go on where they were.
+- A checkpoint that Spark would refuse is set aside (pipeline/checkpoint.py). The query then begins
+  as a new one does: with the last window, or the last day of cycles.
 - A query that fails is started again with growing pauses; what waiting cannot mend ends the job.
 """
 
@@ -28,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline import register
+from aviso_server.pipeline.checkpoint import Checkpoint
 from aviso_server.pipeline.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.live import alert
@@ -269,11 +272,14 @@ class Live:
             "payload",
             F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*_IDENTITY)))).alias("id"),
         )  # fmt: skip
+        checkpoint = Checkpoint(f"{options.checkpoint.rstrip('/')}/{name}", options.storage)
+        if (done := checkpoint.repair()) is not None:
+            self._show(done)
         writer = (
             shaped.writeStream.format("aviso")
             .options(url=options.url, idempotencyKey="id", onReject="fail")
             .options(**({} if options.token is None else {"token": options.token}))
-            .option("checkpointLocation", f"{hadoop_url(options.checkpoint)}/{name}")
+            .option("checkpointLocation", hadoop_url(checkpoint.path))
             .outputMode("append")
         )
         query = (
