@@ -148,7 +148,15 @@ async def test_alerts_reach_a_watch_once(spark: SparkSession, tmp_path: Path) ->
         await publish(client, base, 0)
         cycle = Part("mars", f"{base:%H%M}", "stream=oper", "0", 2 * 86_400)
         first = replace(options, expected=(cycle,), event_types=("mars",), once=True)
-        await asyncio.to_thread(Live(spark, first).run)
+        # Killed before, at its first offset: Spark would refuse that checkpoint.
+        offsets = Path(options.checkpoint) / RATES / "offsets"
+        offsets.mkdir(parents=True)
+        (offsets / ".0.95e2195e.tmp").touch()
+        told: list[str | None] = []
+        await asyncio.to_thread(
+            Live(spark, first, tell=lambda outcome: told.append(outcome.trouble)).run
+        )
+        assert f"{options.checkpoint}/{RATES}.refused-1" in str(told[0])
         assert of_kind(await alerts(client), alert.LATE) == []
         # From here on both steps are due soon; one of them is there, the other never comes.
         due_s = int(time.time() - base.timestamp()) + 3
