@@ -30,6 +30,7 @@ from aviso_server.backends.jetstream.options import (
     Embedded,
     JetStreamOptions,
     Pace,
+    Store,
     StreamDefaults,
     Tls,
 )
@@ -52,7 +53,7 @@ from aviso_server.relay.overview import Overview
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
 from aviso_server.settings import Settings
-from aviso_server.settings.model import NotificationBackend
+from aviso_server.settings.model import JetStream, NotificationBackend
 from aviso_server.telemetry import log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export, ExportMissing, ExportOptions, open_export
@@ -79,17 +80,22 @@ class StartFailed(Exception):
 
 
 async def open_backend(
-    settings: Settings, *, pace: Pace | None = None, lake: "Lake | None" = None
+    settings: Settings,
+    *,
+    pace: Pace | None = None,
+    lake: "Lake | None" = None,
+    store: Store | None = None,
 ) -> Backend:
     """The configured backend, ready to be used; StartFailed when it cannot be.
 
     ``pace`` sets the waits that operators have no setting for. With a ``lake`` nothing is stored
-    in a log that does not go on where the lake ends.
+    in a log that does not go on where the lake ends. ``store`` is that of the embedded NATS server
+    which a supervisor of ours has started.
     """
     chosen = settings.notification_backend
     if chosen.kind == JetStreamBackend.kind:
         try:
-            options = replace(jetstream_options(settings), pace=pace or Pace())
+            options = replace(jetstream_options(settings), pace=pace or Pace(), store=store)
             marks = None if lake is None else lake.mark
             return await JetStreamBackend.open(options, settings.catalogue, marks=marks)
         except CannotStart as error:
@@ -138,11 +144,14 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
             discard_policy=chosen.discard_policy,
             allow_removal=frozenset(chosen.allow_removal),
         ),
-        embedded=(
-            Embedded(Path(chosen.store_dir), sync_always=chosen.sync_always)
-            if chosen.embedded
-            else None
-        ),
+        embedded=(embedded_options(chosen) if chosen.embedded else None),
+    )
+
+
+def embedded_options(chosen: JetStream) -> Embedded:
+    """What the embedded NATS server is told."""
+    return Embedded(
+        Path(chosen.store_dir), sync_always=chosen.sync_always, max_bytes=chosen.max_store
     )
 
 

@@ -32,7 +32,6 @@ from aviso_server.assembly import (
     open_otlp,
 )
 from aviso_server.backends.backend import Backend
-from aviso_server.backends.jetstream.options import Pace
 from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
 from aviso_server.http.app import build_app
@@ -138,7 +137,7 @@ async def serving(
     *,
     grace_s: float = GRACE_S,
     shared: bool = False,
-    pace: Pace | None = None,
+    opened: Callable[..., Awaitable[Backend]] = open_backend,
     cells: Cells | None = None,
     export: Export | None = None,
     job: Archiving | Posted | None = None,
@@ -146,7 +145,7 @@ async def serving(
     """Start everything, in order; leaving the context stops it in reverse.
 
     The port is bound last, when the backend is ready: early clients are refused, not left
-    hanging. ``shared`` lets other processes listen on the same port; ``pace`` is for the backend.
+    hanging. ``shared`` lets other processes listen on the same port; ``opened`` opens the backend.
     A worker has ``cells`` that its supervisor shows. ``export`` gets spans; ``job`` archives.
     """
     async with AsyncExitStack() as stack:
@@ -156,7 +155,7 @@ async def serving(
         lake = open_lake(settings)
         if lake is not None:
             stack.push_async_callback(lake.close)
-        backend = metered(await open_backend(settings, pace=pace, lake=lake), metrics)
+        backend = metered(await opened(settings, lake=lake), metrics)
         stack.push_async_callback(_close, backend)
         sources = build_sources(settings, backend, metrics=metrics, archive=lake)
         services = build_services(settings, backend, sources, archive=lake)

@@ -31,10 +31,10 @@ import uvloop
 from pydantic import SecretStr
 
 from aviso_server.archiving import Archiving, Posted, managed
-from aviso_server.assembly import StartFailed, kept
+from aviso_server.assembly import StartFailed, embedded_options, kept, open_backend
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
-from aviso_server.backends.jetstream.options import CannotStart, Embedded
+from aviso_server.backends.jetstream.options import CannotStart, Store
 from aviso_server.relay.pulse import Stop
 from aviso_server.reload import (
     LOG_LEVEL,
@@ -142,13 +142,13 @@ async def _supervise(
     async with AsyncExitStack() as stack:
         tally = stack.enter_context(_tally()) if settings.metrics.enabled else None
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
-        shared = await stack.enter_async_context(_shared(settings))
+        shared, store = await stack.enter_async_context(_shared(settings))
         origin = renewal.origin
         board = stack.enter_context(_board()) if managed(settings) else None
         job = Archiving.of(settings, None if origin is None else origin.config, board=board)
         if job is not None:
             stack.push_async_callback(job.ended)  # before NATS, from which it reads
-        equipment = _Equipment(tally, origin, board)
+        equipment = _Equipment(tally, origin, board, store)
         crew = await stack.enter_async_context(_crew(shared, count, equipment))
         stack.enter_context(renewal.on_signal(crew))
         await _ready(crew, told)
@@ -177,8 +177,8 @@ async def _supervise(
 
 
 @asynccontextmanager
-async def _shared(settings: Settings) -> AsyncIterator[Settings]:
-    """Hold what exists once, and give the settings that workers are to use."""
+async def _shared(settings: Settings) -> AsyncIterator[tuple[Settings, Store | None]]:
+    """Hold what exists once; the settings that workers are to use, and the store of our NATS."""
     with _reserved(settings.application.host, settings.application.port) as reserved:
         port = reserved.getsockname()[1]
         settings = replace(
@@ -186,11 +186,10 @@ async def _shared(settings: Settings) -> AsyncIterator[Settings]:
         )
         jetstream = settings.notification_backend.jetstream
         if not jetstream.embedded:
-            yield settings
+            yield settings, None
             return
-        options = Embedded(Path(jetstream.store_dir), sync_always=jetstream.sync_always)
         try:
-            server = await EmbeddedServer.start(options)
+            server = await EmbeddedServer.start(embedded_options(jetstream))
         except CannotStart as error:
             raise StartFailed(str(error)) from error
         reached = {
@@ -202,7 +201,7 @@ async def _shared(settings: Settings) -> AsyncIterator[Settings]:
             update={"jetstream": jetstream.model_copy(update=reached)}
         )
         try:
-            yield replace(settings, notification_backend=backend)
+            yield replace(settings, notification_backend=backend), server.store
         finally:
             await server.stop()
 
@@ -261,6 +260,8 @@ class _Equipment:
     origin: Origin | None = None
     board: Path | None = None
     """Where to read what the archive job does, if there is one."""
+    store: Store | None = None
+    """Of the embedded NATS server, if there is one."""
 
 
 @dataclass
@@ -278,7 +279,7 @@ class _Worker:
             target=_work,
             args=(
                 *(self.settings, self.ready, os.getpid(), cells),
-                *(self.equipment.origin, self.equipment.board),
+                replace(self.equipment, tally=None),  # which stays with the supervisor
             ),
             name=f"aviso-server worker {self.number}",
         )
@@ -363,8 +364,7 @@ def _work(
     ready: ProcessEvent,
     supervisor: int,
     folder: Path | None,
-    origin: Origin | None,
-    board: Path | None,
+    equipment: _Equipment,
 ) -> None:
     """Be a worker."""
     _die_with(supervisor)
@@ -373,9 +373,17 @@ def _work(
         logged(settings) as export,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        job = None if board is None else Posted(board)
-        context = partial(serving, settings, shared=True, cells=cells, export=export, job=job)
-        runner.run(_serve(settings, ready, origin, context))
+        job = None if equipment.board is None else Posted(equipment.board)
+        context = partial(
+            serving,
+            settings,
+            shared=True,
+            opened=partial(open_backend, store=equipment.store),
+            cells=cells,
+            export=export,
+            job=job,
+        )
+        runner.run(_serve(settings, ready, equipment.origin, context))
 
 
 async def _serve(

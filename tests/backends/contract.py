@@ -23,6 +23,8 @@ from aviso_server.core.wire import NotificationRequest
 CATALOGUE = settings().catalogue
 OPEN = Catalogue(CATALOGUE.schemas.values(), strict=False)
 """The same event types, others welcome too."""
+NONE = Catalogue([], strict=False)
+"""No event type configured: streams are made when they are first used."""
 
 
 def notification(

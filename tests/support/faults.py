@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
 from aviso_server.core.errors import HistoryFailed, LiveFailed
 from aviso_server.core.notification import Entry, Notification, Unreadable
 
@@ -41,6 +41,11 @@ class FaultyBackend:
     def connected(self) -> bool:
         """As underneath."""
         return self._real.connected
+
+    @property
+    def fault(self) -> Fault | None:
+        """As underneath."""
+        return self._real.fault
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         """As underneath."""

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
 from support.sse import Stream, opened
 
+from aviso_server.assembly import open_backend
 from aviso_server.backends.jetstream.options import Pace
 from aviso_server.server import Running, serving
 from aviso_server.settings import Settings
@@ -52,7 +54,7 @@ async def connected(settings: Settings, *, pace: Pace | None = None) -> AsyncIte
     """Run a server with these settings and a client of it."""
     timeout = aiohttp.ClientTimeout(total=60)
     async with (
-        serving(settings, pace=pace) as running,
+        serving(settings, opened=partial(open_backend, pace=pace)) as running,
         aiohttp.ClientSession(timeout=timeout) as session,
     ):
         yield Client(running, session)

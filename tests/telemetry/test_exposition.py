@@ -78,11 +78,17 @@ def test_connected_means_all_of_them(tmp_path: Path) -> None:
     """One worker without its backend is enough for an alert."""
     ledger = Ledger()
     first, second = (Worker(ledger, tmp_path / name) for name in "ab")
-    first.metrics.backend_seen(connected=True, reconnects=1)
+    first.metrics.backend_seen(connected=True, reconnects=1, fault=None)
     assert page(ledger).value("aviso_backend_connected", backend="jetstream") == 0
-    second.metrics.backend_seen(connected=True, reconnects=2)
+    assert page(ledger).value("aviso_backend_storing", backend="jetstream") == 0
+    second.metrics.backend_seen(connected=True, reconnects=2, fault="store_full")
     assert page(ledger).value("aviso_backend_connected", backend="jetstream") == 1
     assert page(ledger).value("aviso_backend_reconnects_total", backend="jetstream") == 3
+    fault = {"backend": "jetstream", "reason": "store_full"}
+    assert page(ledger).value("aviso_backend_fault", **fault) == 1
+    second.metrics.backend_seen(connected=True, reconnects=2, fault=None)
+    assert page(ledger).value("aviso_backend_fault", **fault) == 0
+    assert page(ledger).value("aviso_backend_storing", backend="jetstream") == 1
 
 
 def test_a_user_of_two_workers_is_one_user(tmp_path: Path) -> None:

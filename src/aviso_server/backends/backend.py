@@ -7,9 +7,9 @@ decrease with the sequence. The caller has validated everything it appends.
 The same contract suite (tests/backends/contract.py) runs over every implementation.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from aviso_server.core.notification import Entry, Notification
 
@@ -53,6 +53,55 @@ class Batch:
     A backend leaves it to its bounds to say so: whether another tier has it is not its business."""
 
 
+Reason = Literal[
+    "disconnected",
+    "no_quorum",
+    "stream_refused",
+    "store_full",
+    "disk_full",
+    "not_acknowledged",
+]
+"""Kinds of faults, for metrics and for ``GET /ready?details``; docs/operations.md explains each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why notifications cannot be stored now."""
+
+    reason: Reason
+    message: str
+    """For everybody: it names no files and no addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUsage:
+    """What one stream takes."""
+
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How full a store is."""
+
+    stored_bytes: int
+    limit_bytes: int | None
+    """Beyond it nothing is stored; None where there is none, or it is not known."""
+    free_bytes: int | None
+    """On the disk of the store, where we see it."""
+    streams: Mapping[str, StreamUsage]
+    """By event type, of those configured."""
+
+    @property
+    def share(self) -> float | None:
+        """How much of what can be stored is stored: of the limit, or of the disk if it is less."""
+        ends = [] if self.limit_bytes is None else [self.limit_bytes]
+        if self.free_bytes is not None:
+            ends.append(self.stored_bytes + self.free_bytes)
+        return self.stored_bytes / max(min(ends), 1) if ends else None
+
+
 class Backend(Protocol):
     """Where notifications are kept. All methods may be called concurrently."""
 
@@ -61,7 +110,12 @@ class Backend(Protocol):
 
     @property
     def connected(self) -> bool:
-        """Whether the store can be reached now; drives ``/ready``."""
+        """Whether the store can be reached now."""
+        ...
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why notifications of some event type cannot be stored now; drives ``/ready`` (D34)."""
         ...
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:

@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.telemetry.metrics import Metrics
 
@@ -23,6 +23,11 @@ class MeteredBackend:
     def connected(self) -> bool:
         """Whether the store can be reached now."""
         return self.inner.connected
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why notifications cannot be stored now."""
+        return self.inner.fault
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         """Store: ``publish``. Timed in place: on the way of every notification a call counts."""
@@ -95,11 +100,33 @@ class Reconnecting(Protocol):
         ...
 
 
+@runtime_checkable
+class Measured(Protocol):
+    """A backend that knows how full its store is."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """As of the last look; None before the first."""
+        ...
+
+
+def usage_of(backend: Backend) -> Usage | None:
+    """How full the store is, where somebody measures it."""
+    inner = unmetered(backend)
+    return inner.usage if isinstance(inner, Measured) else None
+
+
 def look(backend: Backend, metrics: Metrics) -> None:
     """Note the state of the backend now."""
     inner = unmetered(backend)
     reconnects = inner.reconnects if isinstance(inner, Reconnecting) else 0
-    metrics.backend_seen(connected=inner.connected, reconnects=reconnects)
+    fault = inner.fault
+    reason = None if fault is None else fault.reason
+    metrics.backend_seen(connected=inner.connected, reconnects=reconnects, fault=reason)
+    if (usage := usage_of(inner)) is not None:
+        metrics.store_seen(usage.stored_bytes, usage.limit_bytes, usage.free_bytes)
+        for event_type, stream in usage.streams.items():
+            metrics.stream_seen(event_type, stream.messages, stream.bytes)
 
 
 def metered(backend: Backend, metrics: Metrics) -> Backend:

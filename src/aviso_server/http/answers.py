@@ -58,11 +58,29 @@ class ArchiveResponse(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class FaultView(msgspec.Struct, frozen=True, kw_only=True):
+    """Why notifications cannot be stored now."""
+
+    reason: Literal[
+        "disconnected",
+        "no_quorum",
+        "stream_refused",
+        "store_full",
+        "disk_full",
+        "not_acknowledged",
+    ]
+    message: Annotated[str, Meta(examples=["the store of the embedded NATS is full (limit 9 GiB)"])]
+
+
 class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the service takes traffic."""
 
     status: Literal["ready", "not_ready"]
     backend_connected: bool
+    fault: Annotated[
+        FaultView | UnsetType | None,
+        Meta(description="With `?details`; null while notifications can be stored."),
+    ] = UNSET
     archive: Annotated[
         ArchiveResponse | UnsetType,
         Meta(description="With `?details`, and only if the server looks after an archive job."),
@@ -199,6 +217,25 @@ class BackendView(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Annotated[str, Meta(examples=["jetstream"])]
     connected: bool
+    fault: Annotated[
+        FaultView | None, Meta(description="Null while notifications can be stored.")
+    ] = None
+    store: Annotated[
+        "StoreView | None",
+        Meta(description="How full the store is; null where nobody measures it."),
+    ] = None
+
+
+class StoreView(msgspec.Struct, frozen=True, kw_only=True):
+    """How full the store is."""
+
+    stored_bytes: Count
+    limit_bytes: Annotated[
+        int | None, Meta(description="Beyond it nothing is stored; null where it is not known.")
+    ]
+    free_bytes: Annotated[
+        int | None, Meta(description="On the disk of an embedded NATS server, else null.")
+    ]
 
 
 class RatesView(msgspec.Struct, frozen=True, kw_only=True):

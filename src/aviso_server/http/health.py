@@ -1,10 +1,10 @@
-"""``GET /health`` and ``GET /ready``: liveness, and fitness to take traffic (D24)."""
+"""``GET /health`` and ``GET /ready``: liveness, and the ability to store (D24, D34)."""
 
 import msgspec
 from aiohttp import web
 from msgspec import UNSET
 
-from aviso_server.http.answers import HealthResponse, ReadyResponse
+from aviso_server.http.answers import FaultView, HealthResponse, ReadyResponse
 from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import SERVICES
 
@@ -20,17 +20,19 @@ async def health(_: web.Request) -> web.Response:
 
 
 async def ready(request: web.Request) -> web.Response:
-    """Whether the backend is there and the server is not shutting down."""
+    """Whether notifications can be stored and the server is not shutting down."""
     services = request.app[SERVICES]
-    connected = services.backend.connected
-    fit = connected and not services.sources.stop.requested
+    connected, fault = services.backend.connected, services.backend.fault
+    fit = connected and fault is None and not services.sources.stop.requested
+    answer = ReadyResponse(status="ready" if fit else "not_ready", backend_connected=connected)
     # The body without details is the contract's, byte for byte; the archive never decides.
-    seen = services.archive() if _has_details(request) else None
-    answer = ReadyResponse(
-        status="ready" if fit else "not_ready",
-        backend_connected=connected,
-        archive=UNSET if seen is None else seen,
-    )
+    if _has_details(request):
+        archive = services.archive()
+        answer = msgspec.structs.replace(
+            answer,
+            fault=None if fault is None else FaultView(reason=fault.reason, message=fault.message),
+            archive=UNSET if archive is None else archive,
+        )
     return web.Response(
         status=200 if fit else 503, body=msgspec.json.encode(answer), headers=JSON_TYPE
     )

@@ -11,6 +11,8 @@ from aiohttp import web
 from msgspec import UNSET
 
 from aviso_server.auth.refusal import Refusal
+from aviso_server.backends.backend import Backend
+from aviso_server.backends.metered import usage_of
 from aviso_server.core.moment import rfc3339, seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
@@ -18,9 +20,11 @@ from aviso_server.http.access import IDENTITY, admission
 from aviso_server.http.answers import (
     BackendView,
     EventTypeView,
+    FaultView,
     OverviewResponse,
     RatesView,
     RetentionView,
+    StoreView,
     TierView,
 )
 from aviso_server.http.errors import JSON_TYPE
@@ -34,12 +38,13 @@ async def overview(request: web.Request) -> web.Response:
     services = request.app[SERVICES]
     look = await services.overview.look(services.catalogue)
     views = [_event_type(request, seen) for seen in look.event_types]
-    connected = services.backend.connected
+    backend = _backend(services.backend)
+    fit = backend.connected and backend.fault is None
     answer = OverviewResponse(
         status="success",
         version=services.version,
-        backend=BackendView(kind=services.backend.kind, connected=connected),
-        ready=connected and not services.sources.stop.requested,
+        backend=backend,
+        ready=fit and not services.sources.stop.requested,
         auth_enabled=services.gate is not None,
         metrics_port=services.metrics_port,
         time=seconds(look.at_ns),
@@ -51,6 +56,22 @@ async def overview(request: web.Request) -> web.Response:
         request_id=request[REQUEST_ID],
     )
     return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+
+
+def _backend(backend: Backend) -> BackendView:
+    fault, usage = backend.fault, usage_of(backend)
+    return BackendView(
+        kind=backend.kind,
+        connected=backend.connected,
+        fault=None if fault is None else FaultView(reason=fault.reason, message=fault.message),
+        store=None
+        if usage is None
+        else StoreView(
+            stored_bytes=usage.stored_bytes,
+            limit_bytes=usage.limit_bytes,
+            free_bytes=usage.free_bytes,
+        ),
+    )
 
 
 def _event_type(request: web.Request, seen: Seen) -> EventTypeView:

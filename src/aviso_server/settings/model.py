@@ -116,6 +116,7 @@ class JetStream(Section):
     embedded: Flag = False
     store_dir: Text = "var/nats"
     sync_always: Flag = True
+    max_store: Bytes | None = None
     memory_tail_bytes: Bytes = 33_554_432
 
     @property

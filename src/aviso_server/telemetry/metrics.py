@@ -34,6 +34,10 @@ ECPDS_FETCHES = (
     "unreachable",
     "success",
 )
+FAULTS = (
+    *("disconnected", "no_quorum", "stream_refused"),
+    *("store_full", "disk_full", "not_acknowledged"),
+)
 OPERATIONS = ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message")
 UNKNOWN = "unknown"
 """The event type of a notification that was refused before it had one."""
@@ -222,7 +226,7 @@ class Metrics:
         """Show at zero what operators alert on, so that the first event is a change."""
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
-            if not item.labels and item not in s.ARCHIVE:
+            if not item.labels and item not in (*s.ARCHIVE, *s.STORE):
                 self._of(item)
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
@@ -239,7 +243,10 @@ class Metrics:
                 self._of(s.NOTIFICATIONS, event_type, status)
         for tier in get_args(Tier):
             self._of(s.HISTORY_READS, tier)
+        for reason in FAULTS:
+            self._of(s.FAULTS, self._backend, reason)
         self._of(s.CONNECTED, self._backend)
+        self._of(s.STORING, self._backend)
         self._of(s.RECONNECTS, self._backend)
 
     # Requests
@@ -267,10 +274,26 @@ class Metrics:
         count.add()
         duration.observe(seconds)
 
-    def backend_seen(self, *, connected: bool, reconnects: int) -> None:
-        """The state of the backend now."""
+    def backend_seen(self, *, connected: bool, reconnects: int, fault: str | None) -> None:
+        """The state of the backend now; ``fault`` is one of FAULTS, None while it stores."""
         self._of(s.CONNECTED, self._backend).set(connected)
+        self._of(s.STORING, self._backend).set(fault is None)
+        for reason in FAULTS:
+            self._of(s.FAULTS, self._backend, reason).set(reason == fault)
         self._of(s.RECONNECTS, self._backend).set(reconnects)
+
+    def store_seen(self, stored: int, limit: int | None, free: int | None) -> None:
+        """How full the store is, in bytes; what is not known is not shown."""
+        self._of(s.STORE_BYTES).set(stored)
+        if limit is not None:
+            self._of(s.STORE_LIMIT).set(limit)
+        if free is not None:
+            self._of(s.STORE_FREE).set(free)
+
+    def stream_seen(self, event_type: str, messages: int, size: int) -> None:
+        """What the stream of a configured event type holds."""
+        self._of(s.STREAM_MESSAGES, event_type).set(messages)
+        self._of(s.STREAM_BYTES, event_type).set(size)
 
     def history_read(self, tier: Tier) -> None:
         """A piece of history was read."""

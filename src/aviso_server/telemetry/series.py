@@ -151,6 +151,39 @@ CONNECTED = Series(
     ("backend",),
     "1 while the backend can be reached; with workers, by all of them.",
 )
+STORING = Series(
+    "aviso_backend_storing",
+    Kind.MIN,
+    ("backend",),
+    "1 while notifications of all configured event types can be stored, as `/ready` says.",
+)
+FAULTS = Series(
+    "aviso_backend_fault",
+    Kind.MAX,
+    ("backend", "reason"),
+    "1 while notifications cannot be stored for this reason.",
+)
+STORE_BYTES = Series(
+    "aviso_store_bytes", Kind.MAX, (), "What the store has of its limit: bytes of all streams."
+)
+STORE_LIMIT = Series(
+    "aviso_store_limit_bytes", Kind.MAX, (), "Bytes beyond which NATS stores nothing, if known."
+)
+STORE_FREE = Series(
+    "aviso_store_free_bytes",
+    Kind.MAX,
+    (),
+    "Free bytes on the disk of the embedded NATS server.",
+)
+STREAM_MESSAGES = Series(
+    "aviso_stream_notifications",
+    Kind.MAX,
+    ("event_type",),
+    "Notifications that the log keeps of a configured event type.",
+)
+STREAM_BYTES = Series(
+    "aviso_stream_bytes", Kind.MAX, ("event_type",), "What they take in the log, in bytes."
+)
 RECONNECTS = Series(
     "aviso_backend_reconnects_total",
     Kind.COUNTER,
@@ -230,9 +263,13 @@ ARCHIVE_RESTARTS = Series(
 ARCHIVE = (ARCHIVE_UP, ARCHIVE_LAG, ARCHIVE_LAG_SECONDS, ARCHIVED, ARCHIVE_RESTARTS)
 """Shown only by a server that looks after an archive job: elsewhere a zero would be an alarm."""
 
+STORE = (STORE_BYTES, STORE_LIMIT, STORE_FREE)
+"""Shown once measured: a zero would be an empty disk."""
+
 SERIES = (
     *(BUILD_INFO, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
-    *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS),
+    *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS, STORING, FAULTS),
+    *(*STORE, STREAM_MESSAGES, STREAM_BYTES),
     *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),
     *(SWITCHES, GAPS, LIMITED, QUEUED, DEEPEST, REPLAY_DURATION, HISTORY_READS),
     *(AUTH_REQUESTS, AUTH_DURATION),

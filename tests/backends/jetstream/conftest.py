@@ -16,7 +16,16 @@ from aviso_server.backends.jetstream.options import JetStreamOptions, Pace
 from aviso_server.core.json import Json
 from aviso_server.core.schema import Catalogue
 
-BRISK = Pace(ack_s=2, request_s=2, outage_s=20, watchdog_s=0.3, heartbeat_s=0.2, ping_s=1)
+BRISK = Pace(
+    ack_s=2,
+    request_s=2,
+    outage_s=20,
+    watchdog_s=0.3,
+    heartbeat_s=0.2,
+    ping_s=1,
+    check_s=0.5,
+    recheck_s=0.2,
+)
 """Waits short enough for tests and long enough for a busy machine."""
 
 Opener = Callable[..., Awaitable[JetStreamBackend]]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from backends.contract import (
     CATALOGUE,
+    NONE,
     OPEN,
     BackendContract,
     append,
@@ -145,7 +146,7 @@ async def test_too_large_is_refused_before_it_is_sent(opened: Opener) -> None:
 
 async def test_another_storage_type_stops_the_start(opened: Opener) -> None:
     """domain.md 12, item 13: found before anything is altered."""
-    await append(await opened(), 1)
+    await append(await opened(Catalogue([CATALOGUE.schemas["ev"]])), 1)
     with pytest.raises(CannotStart) as failure:
         await opened(streams=StreamDefaults(storage_type="memory"))
     assert str(failure.value) == (
@@ -155,7 +156,7 @@ async def test_another_storage_type_stops_the_start(opened: Opener) -> None:
 
 async def test_event_types_are_ours(opened: Opener) -> None:
     """D24: configured event types and marked streams; nothing else in the account."""
-    backend = await opened()
+    backend = await opened(Catalogue([CATALOGUE.schemas["ev"]]))
     await append(backend, 1)
     await backend.append(notification({}, None, "Generic-One"), key="g")
     await backend._connection.call("STREAM.CREATE.SHOP", {"name": "SHOP", "subjects": ["orders.>"]})
@@ -172,15 +173,15 @@ async def test_a_second_spelling_is_refused_across_processes(opened: Opener) -> 
 
 
 async def test_wiping_what_does_not_exist(opened: Opener) -> None:
-    """D24: a configured event type without a stream has nothing to wipe, and gets no stream."""
-    backend = await opened()
+    """D24: an event type without a stream has nothing to wipe, and gets no stream."""
+    backend = await opened(NONE)
     assert await backend.wipe("ev") == 0
     assert await backend.event_types() == []
 
 
 async def test_a_stream_that_vanished_is_made_again(opened: Opener) -> None:
     """operations.md 3.2: a stream-not-found answer makes us ensure it again."""
-    backend = await opened()
+    backend = await opened(NONE)
     await append(backend, 2)
     await backend._connection.call("STREAM.DELETE.EV")
     await backend.append(notification(), key="new")

@@ -113,12 +113,19 @@ async def test_a_missing_binary_is_explained(
 
 
 async def test_a_start_that_fails_is_explained(tmp_path: Path) -> None:
-    """The message names the server's own log, and nothing is left running or locked."""
+    """The message has the server's own words, and nothing is left running or locked."""
     (tmp_path / "store").write_text("not a folder")
-    with pytest.raises(CannotStart, match=r"nats-server did not start; see .*nats\.log"):
+    with pytest.raises(CannotStart, match=r"nats-server did not start on .*: .*not a directory"):
         await EmbeddedServer.start(Embedded(tmp_path))
     (tmp_path / "store").unlink()
     await (await EmbeddedServer.start(Embedded(tmp_path))).stop()
+
+
+async def test_a_store_that_is_a_file_is_explained(tmp_path: Path) -> None:
+    """The message names the folder and the setting."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotStart, match=r"cannot use .*/file for NATS: .*store_dir"):
+        await EmbeddedServer.start(Embedded(tmp_path / "file"))
 
 
 async def test_foreign_processes_are_left_alone(tmp_path: Path) -> None:
@@ -153,7 +160,7 @@ OWNER = """
 
     async def main():
         server = await EmbeddedServer.start(Embedded(Path(sys.argv[1])))
-        print(server.pid, flush=True)
+        print("pid", server.pid, flush=True)
         await asyncio.Event().wait()
 
     asyncio.run(main())
@@ -166,7 +173,9 @@ async def test_it_dies_with_a_killed_owner(tmp_path: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(OWNER), str(tmp_path)], stdout=subprocess.PIPE
     )
     assert owner.stdout is not None
-    pid = int(await asyncio.to_thread(owner.stdout.readline))
+    lines = iter(owner.stdout.readline, b"")
+    said = await asyncio.to_thread(lambda: next(line for line in lines if line[:4] == b"pid "))
+    pid = int(said.split()[1])
     assert alive(pid)
     owner.kill()
     await asyncio.to_thread(owner.wait)

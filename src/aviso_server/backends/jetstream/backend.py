@@ -1,14 +1,16 @@
 """The JetStream backend: durable, replicated, shared by every process that is connected."""
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Self
 
 import structlog
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
 from aviso_server.backends.jetstream.agreement import MarkReader
+from aviso_server.backends.jetstream.condition import Condition
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
@@ -16,11 +18,21 @@ from aviso_server.backends.jetstream.history import Reader
 from aviso_server.backends.jetstream.messages import decode
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.backends.jetstream.publish import Publisher
+from aviso_server.backends.jetstream.stores import Stores
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.backends.jetstream.tail import Tail
 from aviso_server.core.errors import HistoryFailed, SetupFailed
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.core.schema import Catalogue, Schema
+
+REMEDIES = {
+    10074: "set notification_backend.jetstream.replicas to 1, or nats_url to a cluster",
+    10047: "streams with max_bytes or storage_policy.max_size reserve it; lower them, or raise the "
+    "limit of NATS (notification_backend.jetstream.max_store when it is embedded)",
+    10028: "streams in memory with max_bytes or storage_policy.max_size reserve it; lower them, or "
+    "raise the limit of NATS",
+}
+"""What to do about refusals that no waiting mends, by NATS's number of the error."""
 
 
 class JetStreamBackend:
@@ -42,7 +54,20 @@ class JetStreamBackend:
         self._catalogue = catalogue
         self._embedded = embedded
         self._streams = Streams(connection, options.streams, marks=marks)
-        self._publisher = Publisher(connection, self._streams, options)
+        store = options.store if embedded is None else embedded.store
+        stores = Stores(
+            connection, store, write_fault=lambda: None if embedded is None else embedded.fault
+        )
+        self._publisher = Publisher(connection, self._streams, options, stores=stores)
+        self._condition = Condition(
+            connection,
+            self._streams,
+            stores,
+            schemas=self._schemas,
+            store=store,
+            pace=options.pace,
+        )
+        self._looking: asyncio.Task[None] | None = None
         self._reader = Reader(connection, patience_s=options.pace.request_s)
         self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
 
@@ -50,8 +75,10 @@ class JetStreamBackend:
     async def open(
         cls, options: JetStreamOptions, catalogue: Catalogue, *, marks: MarkReader | None = None
     ) -> Self:
-        """Connect and look at what is there, or CannotStart; nothing is altered yet.
+        """Connect, and make or look at the streams of all configured event types.
 
+        What only the operator can mend is CannotStart. Whatever may pass, such as a cluster without
+        a quorum, is looked at again until it has passed; the backend has a fault till then.
         ``marks`` tell how far the lake has each event type, where there is a lake.
         """
         structlog.get_logger().info(
@@ -68,6 +95,8 @@ class JetStreamBackend:
             backend = cls(connection, options, catalogue, embedded=embedded, marks=marks)
             try:
                 await backend._check_existing()
+                await backend._condition.look()
+                backend._check_streams()
             except BaseException:
                 await connection.close()
                 raise
@@ -75,12 +104,23 @@ class JetStreamBackend:
             if embedded is not None:
                 await embedded.stop()
             raise
+        backend._looking = asyncio.create_task(backend._condition.run(), name="condition of NATS")
         return backend
 
     @property
     def connected(self) -> bool:
         """Whether NATS can be reached now."""
         return self._connection.connected
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why notifications of some event type cannot be stored now."""
+        return self._condition.fault
+
+    @property
+    def usage(self) -> Usage | None:
+        """How full the store is, as of the last look."""
+        return self._condition.usage
 
     @property
     def reconnects(self) -> int:
@@ -175,9 +215,15 @@ class JetStreamBackend:
 
     async def close(self) -> None:
         """Flush, disconnect, and end the server if it is ours."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self._connection.close()
         if self._embedded is not None:
             await self._embedded.stop()
+
+    def _schemas(self) -> Collection[Schema]:
+        return self._catalogue.schemas.values()
 
     def _schema(self, event_type: str) -> Schema:
         """The schema; strictness was the caller's to decide, and streams outlive configurations."""
@@ -190,8 +236,18 @@ class JetStreamBackend:
             async for config in self._streams.configurations():
                 if (name := str(config.get("name"))) in self._owners:
                     check_storage(name, config, self._options.streams.storage_type)
-        except (Unavailable, Refused, SetupFailed) as error:
+        except Unavailable:
+            return  # the streams are looked at one by one next, and say which does not answer
+        except (Refused, SetupFailed) as error:
             raise CannotStart(str(error)) from error
+
+    def _check_streams(self) -> None:
+        """CannotStart for streams that will not come to be as they are configured."""
+        for schema, error in self._condition.refusals():
+            remedy = REMEDIES.get(error.code) if isinstance(error, Refused) else None
+            if remedy is not None:
+                refused = f"NATS refuses the stream of event type '{schema.event_type}': {error}"
+                raise CannotStart(f"{refused}; {remedy}")
 
 
 _: type[Backend] = JetStreamBackend

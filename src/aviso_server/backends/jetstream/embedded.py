@@ -6,6 +6,9 @@ Rules
 - It dies with us, also when we are killed: the kernel signals it. What is left behind all the
   same, the next start ends, if it really is our server on our folder.
 - When it dies by itself it is started again on the same port, so that the client just reconnects.
+- A write error (a full disk) stays with its streams until NATS is started anew. So we do that: in
+  order, when the disk can be written again, and not more often than the waits below allow.
+- Its own errors are in our log (natslog).
 """
 
 import asyncio
@@ -17,19 +20,28 @@ import secrets
 import shutil
 import signal
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import IO
 
 import structlog
 
-from aviso_server.backends.jetstream.options import CannotStart, Embedded
+from aviso_server.backends.jetstream import disk
+from aviso_server.backends.jetstream.natslog import ServerLog
+from aviso_server.backends.jetstream.options import CannotStart, Embedded, Store
 
 _START_S = 60.0
 """Longest start: a large store is read through after a crash."""
 _STOP_S = 10.0
 _POLL_S = 0.02
 _BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+_MEND_S = (0.5, 5.0, 15.0, 60.0)
+"""Wait before a server that cannot write is started anew: the first time, the second, and so on."""
+_MENDED_S = 300.0
+"""A server that could write for so long begins with the first of these waits again."""
+_ROOM_POLL_S = 0.5
+"""How often a full disk is looked at."""
 
 # Asks the kernel to end the server with us, then becomes the server. A process of its own instead
 # of a preexec_fn, which is not safe once threads run. A parent that died meanwhile is noticed.
@@ -48,8 +60,16 @@ class EmbeddedServer:
 
     def __init__(self, options: Embedded, binary: Path) -> None:
         self._folder = options.store_dir.resolve()
-        self._sync_always = options.sync_always
+        self._options = options
         self._binary = binary
+        self._log: ServerLog | None = None
+        self._cannot_write = asyncio.Event()
+        self._mends = 0
+        self._mended_at = -_MENDED_S
+        self.fault: str | None = None
+        """What the system says when NATS writes, if it cannot."""
+        self.store = Store(self._folder, options.max_bytes or 0)
+        """Where it keeps everything, and how much it may."""
         self._lock: IO[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._supervision: asyncio.Task[None] | None = None
@@ -64,15 +84,32 @@ class EmbeddedServer:
             server._folder.mkdir(parents=True, exist_ok=True)
             server._take_folder()
             await server._end_leftover()
+            if options.max_bytes is None:
+                limit = await asyncio.to_thread(disk.default_limit, server._folder)
+                server.store = Store(server._folder, limit)
             await server._launch()
         except OSError as error:
             await server.stop()
-            raise CannotStart(f"cannot use {server._folder} for NATS: {error}") from error
+            raise CannotStart(
+                f"cannot use {server._folder} for NATS: {error.strerror or error}; set "
+                "notification_backend.jetstream.store_dir to a folder that can be written"
+            ) from error
         except BaseException:
             await server.stop()
             raise
+        server._report_started()
         server._supervision = asyncio.create_task(server._supervise(), name="embedded NATS")
         return server
+
+    def _report_started(self) -> None:
+        structlog.get_logger().info(
+            "Embedded NATS server started",
+            event_name="backend.jetstream.embedded.started",
+            store_dir=str(self._folder),
+            max_store=disk.shown_bytes(self.store.limit_bytes),
+            max_store_bytes=self.store.limit_bytes,
+            limited_by="setting" if self._options.max_bytes is not None else "disk",
+        )
 
     @property
     def url(self) -> str:
@@ -92,8 +129,9 @@ class EmbeddedServer:
                 await self._supervision
             self._supervision = None
         await self._end_process()
-        (self._folder / "address").unlink(missing_ok=True)
         if self._lock is not None:
+            # Only then the folder was ours, and is a folder.
+            (self._folder / "address").unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
 
@@ -129,23 +167,22 @@ class EmbeddedServer:
             stale.unlink()
         config = _config_file(self._folder)
         _write_private(config, self._config())
-        with (self._folder / "nats.log").open("ab") as log:
+        self._log = ServerLog(self._noticed)
+        self._cannot_write.clear()
+        self.fault = None
+        try:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _LAUNCH,
-                str(os.getpid()),
-                str(self._binary),
-                "-c",
-                str(config),
+                *(sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())),
+                *(str(self._binary), "-c", str(config)),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=self._log.descriptor,
+                stderr=self._log.descriptor,
+                pass_fds=self._log.descriptors,
                 # Ctrl-C is for us: the store is closed after the last notification is in it.
                 start_new_session=True,
             )
+        finally:
+            await self._log.start()
         self.port = await self._wait_until_up(self._process)
         _write_private(self._folder / "address", f"nats://{self.token}@127.0.0.1:{self.port}\n")
 
@@ -158,26 +195,77 @@ class EmbeddedServer:
                         with contextlib.suppress(ValueError, LookupError):
                             return int(json.loads(file.read_text())["nats"][0].rpartition(":")[2])
                     await asyncio.sleep(_POLL_S)
+        log = self._log
         await self._end_process()
-        raise CannotStart(f"nats-server did not start; see {self._folder / 'nats.log'}")
+        said = "" if log is None else log.complaint
+        raise CannotStart(f"nats-server did not start on {self._folder}: {said}")
 
     async def _supervise(self) -> None:
         """Start it again whenever it ends."""
         failures = 0
         while True:
             if self._process is not None:
-                code = await self._process.wait()
-                structlog.get_logger().error("NATS server ended, starting it again", code=code)
+                await self._until_ended(self._process)
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             try:
                 await self._launch()
                 failures = 0
             except (CannotStart, OSError) as error:
                 failures += 1
-                structlog.get_logger().error("NATS server did not start", error=str(error))
+                structlog.get_logger().error(
+                    "NATS server did not start",
+                    event_name="backend.jetstream.embedded.start_failed",
+                    error=str(error),
+                )
+
+    async def _until_ended(self, process: asyncio.subprocess.Process) -> None:
+        """Wait for its end, which is ours to bring about when it can no longer write."""
+        mending = asyncio.create_task(self._mend(process), name="mend embedded NATS")
+        mended_at = self._mended_at
+        try:
+            code = await process.wait()
+        finally:
+            mending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await mending
+        if mended_at == self._mended_at:
+            structlog.get_logger().error(
+                "NATS server ended, starting it again",
+                event_name="backend.jetstream.embedded.ended",
+                code=code,
+            )
+
+    async def _mend(self, process: asyncio.subprocess.Process) -> None:
+        """End a server that cannot write, once the disk lets it."""
+        await self._cannot_write.wait()
+        if time.monotonic() - self._mended_at >= _MENDED_S:
+            self._mends = 0
+        await asyncio.sleep(_MEND_S[min(self._mends, len(_MEND_S) - 1)])
+        # A server that cannot write still reads: it is not ended before that is of use.
+        while await asyncio.to_thread(disk.lack_of_room, self._folder):  # noqa: ASYNC110 - a disk tells nobody
+            await asyncio.sleep(_ROOM_POLL_S)
+        self._mends += 1
+        self._mended_at = time.monotonic()
+        structlog.get_logger().warning(
+            "NATS server could not write; the disk can be written, so it is started anew",
+            event_name="backend.jetstream.embedded.restarted",
+            error=self.fault,
+        )
+        await self._end(process)
+
+    def _noticed(self, fault: str) -> None:
+        """NATS said that it could not write."""
+        self.fault = fault
+        self._cannot_write.set()
 
     async def _end_process(self) -> None:
         process, self._process = self._process, None
+        await self._end(process)
+        log, self._log = self._log, None
+        if log is not None:
+            await log.end()
+
+    async def _end(self, process: asyncio.subprocess.Process | None) -> None:
         if process is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -200,7 +288,8 @@ class EmbeddedServer:
             "authorization": {"token": self.token},
             "jetstream": {
                 "store_dir": str(folder / "store"),
-                "sync_interval": "always" if self._sync_always else "2m",
+                "sync_interval": "always" if self._options.sync_always else "2m",
+                "max_file_store": self.store.limit_bytes,
             },
         }
         # NATS configuration files are a superset of JSON.
@@ -244,7 +333,12 @@ def _config_file(folder: Path) -> Path:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file that only its owner may read, whole or not at all, and only if it changes.
+
+    On a full disk nothing can be written, and nothing need be for a server to start again.
+    """
+    if path.exists() and path.read_text() == text:
+        return
     draft = path.with_suffix(".new")
     draft.touch(mode=0o600)
     draft.chmod(0o600)

@@ -39,6 +39,17 @@ class Embedded:
     store_dir: Path
     sync_always: bool = True
     """Every acknowledged notification survives a power cut. False leaves it to the disk cache."""
+    max_bytes: int | None = None
+    """How much it may keep in total; None is what the disk allows when it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where a NATS server on this machine keeps everything."""
+
+    folder: Path
+    limit_bytes: int
+    """Beyond it NATS refuses to store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,10 @@ class Pace:
     """How often the server tells a tail that it is still there."""
     ping_s: int = 5
     """How often the connection is probed; after two silent probes it counts as lost."""
+    check_s: float = 5.0
+    """How often the streams and the store are looked at."""
+    recheck_s: float = 1.0
+    """The same while notifications cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +98,15 @@ class JetStreamOptions:
     streams: StreamDefaults = field(default_factory=StreamDefaults)
     embedded: Embedded | None = None
     """Start a server of our own; ``servers`` and credentials are then not used."""
+    store: Store | None = None
+    """Of the server of our own, where another process of ours started it."""
     pace: Pace = field(default_factory=Pace)
 
     @property
     def url(self) -> str:
         """The addresses for people."""
+        if self.embedded is not None:
+            return f"embedded, store_dir={self.embedded.store_dir}"
         return ",".join(self.servers)
 
     @property

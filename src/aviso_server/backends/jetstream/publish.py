@@ -19,6 +19,7 @@ from aviso_server.backends.jetstream.connection import (
 )
 from aviso_server.backends.jetstream.messages import Message, encode
 from aviso_server.backends.jetstream.options import JetStreamOptions
+from aviso_server.backends.jetstream.stores import Stores
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.core.errors import SetupFailed, StorageFailed
 from aviso_server.core.notification import Notification
@@ -46,27 +47,45 @@ class Ack:
 class Publisher:
     """Stores messages; any number at a time."""
 
-    def __init__(self, connection: Connection, streams: Streams, options: JetStreamOptions) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        streams: Streams,
+        options: JetStreamOptions,
+        *,
+        stores: Stores,
+    ) -> None:
         self._connection = connection
         self._streams = streams
+        self._stores = stores
         self._options = options
 
     async def publish(self, schema: Schema, notification: Notification, key: str) -> Ack:
         """Store a notification, or StorageFailed after a bounded time."""
         message = encode(schema, notification, key)
         self._check_size(message)
-        attempts = self._options.publish_retry_attempts
+        stream = schema.stream
+        if (fault := self._stores.refusal(stream)) is not None:
+            raise StorageFailed(NOT_SENT, details=fault.message)
+        on_trial = self._stores.on_trial(stream)
+        attempts = 1 if on_trial else self._options.publish_retry_attempts
         for attempt in range(1, attempts + 1):
             try:
-                return await self._attempt(schema, message)
+                ack = await self._attempt(schema, message)
             except SetupFailed as error:
                 raise StorageFailed(NOT_SENT, details=error.message) from error
             except (Unavailable, Refused) as error:
                 outer = NOT_ACKNOWLEDGED if isinstance(error, NoAnswer | Refused) else NOT_SENT
                 final = isinstance(error, Refused) and error.code not in TRANSIENT
-                if final or attempt == attempts:
-                    raise StorageFailed(outer, details=str(error)) from error
+                final = final or attempt == attempts
+                fault = await self._stores.failed(stream, error, final=final)
+                if final or fault is not None:
+                    details = str(error) if fault is None else fault.message
+                    raise StorageFailed(outer, details=details) from error
                 await self._wait(attempt, error)
+            else:
+                self._stores.succeeded(stream)
+                return ack
         raise StorageFailed(NOT_SENT)
 
     async def _attempt(self, schema: Schema, message: Message) -> Ack:

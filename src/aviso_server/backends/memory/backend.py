@@ -39,6 +39,7 @@ class MemoryBackend:
 
     kind = "in_memory"
     connected = True
+    fault = None
 
     def __init__(self, limits: MemoryLimits, *, now_ns: Callable[[], int]) -> None:
         self._limits = limits
