@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.metrics import Page, Sample, moved, parsed
 
+from aviso_server.backends.backend import Reason
 from aviso_server.core.operation import Operation
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.exposition import render
@@ -72,8 +74,10 @@ def test_zeros_from_the_start() -> None:
         expected.append((name, {}))
     for tier in ("memory", "store", "lake"):
         expected.append(("aviso_history_reads_total", {"tier": tier}))
-    for name in ("aviso_backend_connected", "aviso_backend_reconnects_total"):
-        expected.append((name, {"backend": "in_memory"}))
+    for name in ("connected", "storing", "reconnects_total"):
+        expected.append((f"aviso_backend_{name}", {"backend": "in_memory"}))
+    for reason in get_args(Reason):
+        expected.append(("aviso_backend_fault", {"backend": "in_memory", "reason": reason}))
     found = page(metrics())
     shown = {key: value for key, value in found.values.items() if not _detail(key[0])}
     assert set(shown) == {(name, frozenset(labels.items())) for name, labels in expected}
@@ -122,9 +126,24 @@ def test_every_series_has_its_heading() -> None:
             },
         ),
         (
-            lambda m: m.backend_seen(connected=True, reconnects=4),
+            lambda m: m.backend_seen(connected=True, reconnects=4, fault=None),
             moved("aviso_backend_connected", backend="in_memory")
+            | moved("aviso_backend_storing", backend="in_memory")
             | moved("aviso_backend_reconnects_total", 4, backend="in_memory"),
+        ),
+        (
+            lambda m: m.backend_seen(connected=True, reconnects=0, fault="store_full"),
+            moved("aviso_backend_connected", backend="in_memory")
+            | moved("aviso_backend_fault", backend="in_memory", reason="store_full"),
+        ),
+        (
+            lambda m: m.store_seen(7, None, 9),
+            moved("aviso_store_bytes", 7) | moved("aviso_store_free_bytes", 9),
+        ),
+        (
+            lambda m: m.stream_seen("ev", 3, 400),
+            moved("aviso_stream_notifications", 3, event_type="ev")
+            | moved("aviso_stream_bytes", 400, event_type="ev"),
         ),
         (lambda m: m.history_read("memory"), moved("aviso_history_reads_total", tier="memory")),
         (

@@ -58,7 +58,7 @@ Reason = Literal[
     "no_quorum",
     "stream_refused",
     "store_full",
-    "disk_full",
+    "write_failed",
     "not_acknowledged",
 ]
 """Kinds of faults, for metrics and for ``GET /ready?details``; docs/operations.md explains each."""

@@ -66,7 +66,7 @@ class FaultView(msgspec.Struct, frozen=True, kw_only=True):
         "no_quorum",
         "stream_refused",
         "store_full",
-        "disk_full",
+        "write_failed",
         "not_acknowledged",
     ]
     message: Annotated[str, Meta(examples=["the store of the embedded NATS is full (limit 9 GiB)"])]
@@ -212,20 +212,6 @@ class AuthCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
     request_id: RequestId
 
 
-class BackendView(msgspec.Struct, frozen=True, kw_only=True):
-    """Where notifications are kept."""
-
-    kind: Annotated[str, Meta(examples=["jetstream"])]
-    connected: bool
-    fault: Annotated[
-        FaultView | None, Meta(description="Null while notifications can be stored.")
-    ] = None
-    store: Annotated[
-        "StoreView | None",
-        Meta(description="How full the store is; null where nobody measures it."),
-    ] = None
-
-
 class StoreView(msgspec.Struct, frozen=True, kw_only=True):
     """How full the store is."""
 
@@ -236,6 +222,19 @@ class StoreView(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes: Annotated[
         int | None, Meta(description="On the disk of an embedded NATS server, else null.")
     ]
+
+
+class BackendView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where notifications are kept."""
+
+    kind: Annotated[str, Meta(examples=["jetstream"])]
+    connected: bool
+    fault: Annotated[
+        FaultView | UnsetType, Meta(description="Absent while notifications can be stored.")
+    ] = UNSET
+    store: Annotated[
+        StoreView | UnsetType, Meta(description="Absent where nobody measures it.")
+    ] = UNSET
 
 
 class RatesView(msgspec.Struct, frozen=True, kw_only=True):

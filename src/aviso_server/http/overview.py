@@ -39,7 +39,7 @@ async def overview(request: web.Request) -> web.Response:
     look = await services.overview.look(services.catalogue)
     views = [_event_type(request, seen) for seen in look.event_types]
     backend = _backend(services.backend)
-    fit = backend.connected and backend.fault is None
+    fit = backend.connected and backend.fault is UNSET
     answer = OverviewResponse(
         status="success",
         version=services.version,
@@ -63,8 +63,8 @@ def _backend(backend: Backend) -> BackendView:
     return BackendView(
         kind=backend.kind,
         connected=backend.connected,
-        fault=None if fault is None else FaultView(reason=fault.reason, message=fault.message),
-        store=None
+        fault=UNSET if fault is None else FaultView(reason=fault.reason, message=fault.message),
+        store=UNSET
         if usage is None
         else StoreView(
             stored_bytes=usage.stored_bytes,

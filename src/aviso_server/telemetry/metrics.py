@@ -36,7 +36,7 @@ ECPDS_FETCHES = (
 )
 FAULTS = (
     *("disconnected", "no_quorum", "stream_refused"),
-    *("store_full", "disk_full", "not_acknowledged"),
+    *("store_full", "write_failed", "not_acknowledged"),
 )
 OPERATIONS = ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message")
 UNKNOWN = "unknown"

@@ -100,7 +100,15 @@ def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:
         if files.cert_file is not None:
             context.load_cert_chain(files.cert_file, files.key_file)
     except OSError as error:
-        raise CannotStart(f"NATS connect failed: cannot load TLS files: {error}") from error
+        given = {
+            "tls_ca_file": files.ca_file,
+            "tls_cert_file": files.cert_file,
+            "tls_key_file": files.key_file,
+        }
+        named = ", ".join(f"{key} {file}" for key, file in given.items() if file is not None)
+        raise CannotStart(
+            f"NATS connect failed: cannot load TLS files ({named}): {error.strerror or error}"
+        ) from error
     return context
 
 
@@ -112,7 +120,8 @@ def credentials(options: JetStreamOptions) -> dict[str, str]:
             Path(options.credentials_file).read_bytes()
         except OSError as error:
             raise CannotStart(
-                f"NATS connect failed: cannot read credentials_file: {error}"
+                "NATS connect failed: cannot read credentials_file "
+                f"{options.credentials_file}: {error.strerror or error}"
             ) from error
         return {"user_credentials": options.credentials_file}
     if options.username is not None:

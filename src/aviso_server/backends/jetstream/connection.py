@@ -65,6 +65,8 @@ class Connection:
         self._numbers = itertools.count()
         self._collections: dict[str, _Collection] = {}
         self._inbox = ""
+        self._denied = ""
+        """What the server said last about something we may not do, in lower case."""
         self._journal = structlog.get_logger().bind(url=options.url)
         self.generation = 0
         """Grows with every connection made; what was learnt under an older one may not hold."""
@@ -89,7 +91,9 @@ class Connection:
                 break
             except (OSError, errors.Error, TimeoutError, Unavailable, Refused) as error:
                 if attempt == options.retry_attempts:
-                    raise CannotStart(f"NATS connect failed: {_why(error)}") from error
+                    raise CannotStart(
+                        f"NATS connect failed: {_why(error)} ({options.place})"
+                    ) from error
                 journal.warning(
                     "NATS connect failed, trying again",
                     event_name="backend.jetstream.connection.retry",
@@ -155,6 +159,8 @@ class Connection:
         except errors.NoRespondersError:
             raise NoResponder("nobody answers for this subject") from None
         except errors.TimeoutError:
+            if f'"{subject}"'.lower() in self._denied:
+                raise Refused(403, 0, f"not permitted to publish to {subject}") from None
             raise NoAnswer(f"no answer within {timeout_s:g} s") from None
         except errors.ConnectionReconnectingError:
             raise NoAnswer("the connection was lost before the answer came") from None
@@ -239,6 +245,9 @@ class Connection:
             if not client_ready and failures >= len(options.servers):
                 # nats-py goes round its list for ever; raising here ends the attempt.
                 raise _AttemptFailed(error)
+            if "permissions violation" in (text := _why(error).lower()):
+                # All there is of it: whoever asked just gets no answer.
+                self._denied = text
             self._journal.debug("NATS error", error=_why(error))
 
         client_ready = False

@@ -110,6 +110,14 @@ class JetStreamOptions:
         return ",".join(self.servers)
 
     @property
+    def place(self) -> str:
+        """Where NATS is looked for, for the operator who gets no answer; without secrets."""
+        if self.embedded is not None:
+            return f"embedded NATS server in {self.embedded.store_dir}"
+        hosts = ", ".join(url.rpartition("@")[2].rpartition("://")[2] for url in self.servers)
+        return f"notification_backend.jetstream.nats_url {hosts}"
+
+    @property
     def wants_tls(self) -> bool:
         """Whether the connection must be encrypted."""
         return self.tls_required or any(url.startswith("tls://") for url in self.servers)

@@ -117,7 +117,7 @@ class Stores:
                     trip.until = now
                 case "no_quorum" if stream in answering:
                     trip.until = now
-                case "disk_full" if not room:
+                case "write_failed" if not room:
                     trip.until = now + _WAITS_S[0]
 
     def full(self, why: str) -> Fault:
@@ -138,7 +138,7 @@ class Stores:
         why = await self._unwritable()
         if why is None:
             return None
-        return Fault("disk_full", f"the embedded NATS cannot write: {why}")
+        return Fault("write_failed", f"the embedded NATS cannot write: {why}")
 
     async def _unwritable(self) -> str | None:
         """Why the embedded server cannot write, as it says or as we find."""
