@@ -135,7 +135,7 @@ def _ready() -> Part:
             "Does the service take traffic?",
             responses={
                 "200": _json("It does.", "ReadyResponse", samples.READY),
-                "503": _json("The backend is away, or shutdown began.", "ReadyResponse"),
+                "503": _json("It cannot store now, or shutdown began.", "ReadyResponse"),
             },
         ),
         "parameters": [

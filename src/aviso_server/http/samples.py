@@ -87,7 +87,11 @@ OVERVIEW_TEXT = (
 OVERVIEW: Json = {
     "status": "success",
     "version": "0.1.0",
-    "backend": {"kind": "jetstream", "connected": True},
+    "backend": {
+        "kind": "jetstream",
+        "connected": True,
+        "store": {"stored_bytes": 524288, "limit_bytes": 214748364800, "free_bytes": 322122547200},
+    },
     "ready": True,
     "auth_enabled": True,
     "metrics_port": 9090,

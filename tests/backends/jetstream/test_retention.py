@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from backends.contract import CATALOGUE, notification
+from backends.contract import CATALOGUE, NONE, notification
 from backends.jetstream.conftest import Opener, eventually
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,7 +99,7 @@ async def test_age(opened: Opener) -> None:
 
 async def test_a_stream_of_the_reference_server_is_no_exception(opened: Opener) -> None:
     """Taking one over must not empty it either."""
-    backend = await opened()
+    backend = await opened(NONE)
     client = backend._connection._client
     made: dict[str, Json] = {"name": "EV", "subjects": ["ev.>"], "storage": "file"}
     await backend._connection.call("STREAM.CREATE.EV", made)
