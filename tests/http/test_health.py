@@ -4,6 +4,8 @@ from support.config import settings
 from support.edge import Failing, Parts, edge
 from support.raw import Wire, wired
 
+from aviso_server.backends.backend import Fault
+
 
 async def test_health_and_readiness_byte_for_byte(wire: Wire) -> None:
     """In memory there is nothing to wait for."""
@@ -42,3 +44,32 @@ async def test_shutdown_turns_readiness_off() -> None:
         async with wired(client.running) as wire:
             answer = await wire.ask("GET", "/health")
             assert (answer.status, answer.header("connection")) == (200, "close")
+
+
+class _Full(Failing):
+    """A backend that is reached and takes nothing."""
+
+    fault = Fault("store_full", "the store is full")
+
+
+async def test_readiness_means_able_to_store() -> None:
+    """D34: connected is not enough; the reason is told to those who ask for details."""
+    async with edge(settings(), Parts(_Full({}))) as client, wired(client.running) as wire:
+        answer = await wire.ask("GET", "/ready")
+        assert (answer.status, answer.body) == (
+            503,
+            b'{"status":"not_ready","backend_connected":true}',
+        )
+        answer = await wire.ask("GET", "/ready?details")
+        assert answer.status == 503
+        assert answer.data["fault"] == {"reason": "store_full", "message": "the store is full"}
+        assert (await wire.ask("GET", "/health")).status == 200
+        overview = await wire.ask("GET", "/api/v1/overview")
+        assert overview.data["ready"] is False
+        assert overview.data["backend"]["fault"]["reason"] == "store_full"
+
+
+async def test_details_of_a_ready_server(wire: Wire) -> None:
+    """There is nothing to tell."""
+    answer = await wire.ask("GET", "/ready?details")
+    assert answer.body == b'{"status":"ready","backend_connected":true,"fault":null}'

@@ -9,10 +9,11 @@ from typing import Any
 import aiohttp
 import pytest
 from backends.jetstream.conftest import BRISK, eventually
-from support.config import SCHEMAS, settings
+from support.config import SCHEMAS, document, settings
 from support.disk import forbid_growth, largest_file, small_disk
 from support.jetstream import ready
 from support.journal import Journal, recorded
+from support.process import server_process
 from support.server import connected
 from support.storm import FILTERS, LAST, SCHEMA, Weather, weather
 
@@ -21,18 +22,27 @@ from aviso_server.core.json import Json
 pytestmark = pytest.mark.slow
 
 
+EVENT_TYPES: dict[str, Json] = {"storm": SCHEMA, "ev": SCHEMAS["ev"]}
+
+
+def section(store: Path, **jetstream: Json) -> dict[str, Json]:
+    """A NATS server of our own in a folder."""
+    quick: dict[str, Json] = {"reconnect_delay_ms": 100, "publish_retry_base_delay_ms": 10}
+    return {"embedded": True, "store_dir": str(store), **quick, **jetstream}
+
+
+def sections(jetstream: dict[str, Json]) -> dict[str, Json]:
+    """What the configuration has besides the event types."""
+    return {
+        "notification_backend": {"kind": "jetstream", "jetstream": jetstream},
+        "watch_endpoint": {"sse_heartbeat_interval_sec": 1},
+    }
+
+
 @asynccontextmanager
 async def embedded(store: Path, **jetstream: Json) -> AsyncIterator[Weather]:
     """A server with a NATS of its own in a folder, and a storm to send over it."""
-    section: dict[str, Json] = {"embedded": True, "store_dir": str(store)}
-    section |= {"reconnect_delay_ms": 100, "publish_retry_base_delay_ms": 10, **jetstream}
-    chosen = settings(
-        {
-            "notification_backend": {"kind": "jetstream", "jetstream": section},
-            "watch_endpoint": {"sse_heartbeat_interval_sec": 1},
-        },
-        schemas={"storm": SCHEMA, "ev": SCHEMAS["ev"]},
-    )
+    chosen = settings(sections(section(store, **jetstream)), schemas=EVENT_TYPES)
     async with connected(chosen, pace=BRISK) as server, weather(server.running.url) as made:
         yield made
 
@@ -106,6 +116,25 @@ async def test_a_full_disk_heals_when_there_is_space(tmp_path: Path) -> None:
                 await ready(storm.url, expected=True)
             await survives(storm)
     healed(journal, "no space left on device")
+
+
+async def test_workers_heal_too(tmp_path: Path) -> None:
+    """The NATS server is the supervisor's; its workers find the reason and the end of it."""
+    with small_disk(tmp_path / "disk", 24) as disk:
+        jetstream = section(disk.folder / "nats", max_store="1Gi")
+        raw = document(sections(jetstream), schemas=EVENT_TYPES)
+        with server_process(raw, tmp_path, "--workers", "2") as server:
+            async with weather(server.url) as storm:
+                await storm.publisher().publish(LAST)
+                await storm.watch()
+                disk.fill()
+                await refuses(storm, "write_failed", "cannot write: no space left on device")
+                disk.clear()
+                await storm.blow(10)
+                await survives(storm)
+                await ready(storm.url, expected=True)
+            server.printed("backend.jetstream.embedded.error")
+            server.printed("backend.jetstream.embedded.restarted")
 
 
 async def test_a_write_error_heals(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ class Condition:
         self._failed: Mapping[str, _Failed] = {}
         """By stream, as of the last look."""
         self._full = False
+        self._unwritable: str | None = None
+        """Why the disk of the embedded server takes nothing."""
         self._filling = False
         self.usage: Usage | None = None
         """As of the last look; None before the first."""
@@ -74,6 +76,8 @@ class Condition:
             return failed.fault
         if self._full:
             return self._stores.full("it is at its limit")
+        if self._unwritable is not None:
+            return self._stores.unwritable(self._unwritable)
         return self._stores.fault
 
     async def run(self) -> NoReturn:
@@ -105,6 +109,9 @@ class Condition:
         self._note([item for item in outcomes if isinstance(item, _Failed)])
         full = await self._measure(dict(item for item in outcomes if isinstance(item, tuple)))
         self._full = full is True
+        if self._store is not None:
+            # Before anybody meets it, and in every process: only some see a notification fail.
+            self._unwritable = await asyncio.to_thread(disk.shortage, self._store.folder)
         answering = frozenset(schema.stream for schema in schemas) - self._failed.keys()
         await self._stores.reconsider(full=full, answering=answering)
 

@@ -11,6 +11,9 @@ SHARE = 0.9
 for the files around the messages, and for whoever else writes to the disk. A limit is refused in
 order; a full disk is not."""
 
+_AMPLE_BYTES = 16 * ROOM_BYTES
+"""With so much free nobody has to try."""
+
 _PROBE = "room.probe"
 
 
@@ -43,6 +46,11 @@ def lack_of_room(folder: Path) -> str | None:
     except OSError as error:
         return os.strerror(error.errno or 0).lower()
     return None
+
+
+def shortage(folder: Path) -> str | None:
+    """The same, tried only where little is free: for those who look every few seconds."""
+    return None if free_bytes(folder) >= _AMPLE_BYTES else lack_of_room(folder)
 
 
 def shown_bytes(count: int) -> str:

@@ -127,6 +127,10 @@ class Stores:
         limit = disk.shown_bytes(self._store.limit_bytes)
         return Fault("store_full", f"the store of the embedded NATS is full (limit {limit})")
 
+    def unwritable(self, why: str) -> Fault:
+        """The fault of an embedded server that cannot write."""
+        return Fault("write_failed", f"the embedded NATS cannot write: {why}")
+
     def _holds(self, trip: _Trip) -> bool:
         return trip.generation == self._connection.generation and self._clock() < trip.until
 
@@ -136,9 +140,7 @@ class Stores:
         if self._store is None or not isinstance(error, NoAnswer):
             return None
         why = await self._unwritable()
-        if why is None:
-            return None
-        return Fault("write_failed", f"the embedded NATS cannot write: {why}")
+        return None if why is None else self.unwritable(why)
 
     async def _unwritable(self) -> str | None:
         """Why the embedded server cannot write, as it says or as we find."""

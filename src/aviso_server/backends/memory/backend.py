@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
 from aviso_server.backends.memory.keys import Keys
 from aviso_server.backends.memory.log import Log
 from aviso_server.backends.memory.retention import Budget, TopicLimits, size_of
@@ -39,7 +39,7 @@ class MemoryBackend:
 
     kind = "in_memory"
     connected = True
-    fault = None
+    fault: Fault | None = None
 
     def __init__(self, limits: MemoryLimits, *, now_ns: Callable[[], int]) -> None:
         self._limits = limits
