@@ -50,6 +50,20 @@ def test_nothing_is_printed(path: Path) -> None:
     assert printing == []
 
 
+LEVELS = frozenset({"debug", "info", "warning", "error", "exception"})
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_every_record_has_an_event_name(path: Path) -> None:
+    """Operators alarm on names, not on texts; one passed on with ``**`` has it already."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            logger = ast.unparse(node.func.value)
+            if node.func.attr in LEVELS and ("journal" in logger or "get_logger" in logger):
+                names = {keyword.arg for keyword in node.keywords}
+                assert names & {"event_name", None}, ast.unparse(node)
+
+
 def test_names_say_something() -> None:
     """No module or class is called Manager, Helper, Util or the like."""
     empty = ("manager", "helper", "util", "common", "misc", "processor")

@@ -248,7 +248,9 @@ class Connection:
             if "permissions violation" in (text := _why(error).lower()):
                 # All there is of it: whoever asked just gets no answer.
                 self._denied = text
-            self._journal.debug("NATS error", error=_why(error))
+            self._journal.debug(
+                "NATS error", event_name="backend.jetstream.connection.error", error=_why(error)
+            )
 
         client_ready = False
         attempts = options.max_reconnect_attempts
@@ -328,7 +330,11 @@ class Connection:
             try:
                 await self._connect()
             except (OSError, errors.Error, TimeoutError, CannotStart) as error:
-                self._journal.debug("NATS connect failed", error=_why(error))
+                self._journal.debug(
+                    "NATS connect failed",
+                    event_name="backend.jetstream.connection.failed",
+                    error=_why(error),
+                )
                 continue
             await self._restored()
             return

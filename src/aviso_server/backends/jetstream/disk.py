@@ -7,9 +7,8 @@ ROOM_BYTES = 1 << 20
 """Less than this is no room: NATS writes blocks, and keeps the error of one that did not fit."""
 
 SHARE = 0.9
-"""Of what the store has and what is free, how much it may take where no limit is set. The rest is
-for the files around the messages, and for whoever else writes to the disk. A limit is refused in
-order; a full disk is not."""
+"""Of the disk, how much the store may take where no limit is set. The rest is for the files around
+the messages: at a limit NATS refuses in order, on a full disk it does not."""
 
 _AMPLE_BYTES = 16 * ROOM_BYTES
 """With so much free nobody has to try."""
@@ -27,10 +26,12 @@ def default_limit(folder: Path) -> int:
     """How much a store without a limit may grow to.
 
     NATS would take three quarters of what is free when it starts, and count what is stored against
-    it: a store that is more than half of its disk would then take nothing after a restart.
+    it: a store that is most of its disk would then take nothing after a restart. And what others
+    have on the disk may go again, while a limit stays.
     """
-    stored = sum(path.stat().st_size for path in (folder / "store").rglob("*") if path.is_file())
-    return int((stored + free_bytes(folder)) * SHARE)
+    state = os.statvfs(folder)
+    usable = state.f_blocks - (state.f_bfree - state.f_bavail)  # without what is kept for root
+    return int(usable * state.f_frsize * SHARE)
 
 
 def lack_of_room(folder: Path) -> str | None:

@@ -85,8 +85,7 @@ class EmbeddedServer:
             server._take_folder()
             await server._end_leftover()
             if options.max_bytes is None:
-                limit = await asyncio.to_thread(disk.default_limit, server._folder)
-                server.store = Store(server._folder, limit)
+                server.store = Store(server._folder, disk.default_limit(server._folder))
             await server._launch()
         except OSError as error:
             await server.stop()
@@ -151,7 +150,11 @@ class EmbeddedServer:
         pid = leftover(self._folder)
         if pid is None:
             return
-        structlog.get_logger().warning("Ending a NATS server that was left behind", pid=pid)
+        structlog.get_logger().warning(
+            "Ending a NATS server that was left behind",
+            event_name="backend.jetstream.embedded.leftover",
+            pid=pid,
+        )
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -167,6 +170,8 @@ class EmbeddedServer:
             stale.unlink()
         config = _config_file(self._folder)
         _write_private(config, self._config())
+        if self._log is not None:
+            await self._log.end()  # what the one before could not write is no matter of this one
         self._log = ServerLog(self._noticed)
         self._cannot_write.clear()
         self.fault = None
@@ -206,6 +211,7 @@ class EmbeddedServer:
         while True:
             if self._process is not None:
                 await self._until_ended(self._process)
+                self._process = None
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             try:
                 await self._launch()
