@@ -95,3 +95,13 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
     """Redaction is idempotent."""
     once = redact_text(text)
     assert redact_text(once) == once
+
+
+def test_what_has_no_effect_is_not_shown() -> None:
+    """An address that is not used would mislead whoever reads the log."""
+    raw = configuration(notification_backend={"jetstream": {"embedded": True}})
+    backend = redacted(settings(raw))["notification_backend"]
+    assert isinstance(backend, dict)
+    assert isinstance(backend["jetstream"], dict)
+    assert "store_dir" in backend["jetstream"]
+    assert not {"nats_url", "username", "tls_required"} & set(backend["jetstream"])

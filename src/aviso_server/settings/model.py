@@ -36,6 +36,11 @@ class Section(BaseModel):
     retired: ClassVar[frozenset[str]] = frozenset()
     """Keys of older releases, ignored without a word."""
 
+    @property
+    def without_effect(self) -> frozenset[str]:
+        """Keys that others make useless: not shown, and a fault where they are given."""
+        return frozenset()
+
 
 class Homepage(Section):
     """Links on the home page."""
@@ -118,6 +123,18 @@ class JetStream(Section):
     sync_always: Flag = True
     max_store: Bytes | None = None
     memory_tail_bytes: Bytes = 33_554_432
+
+    @property
+    def without_effect(self) -> frozenset[str]:
+        """With ``embedded`` everything about another NATS server.
+
+        Except ``token``: it may come from ``NATS_TOKEN``, which other programs have a use for.
+        """
+        keys = (
+            *("nats_url", "username", "password", "credentials_file"),
+            *("tls_required", "tls_ca_file", "tls_cert_file", "tls_key_file"),
+        )
+        return frozenset(keys) if self.embedded else frozenset()
 
     @property
     def retention_s(self) -> int | None:

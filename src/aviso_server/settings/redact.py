@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from aviso_server.core.json import Json
-from aviso_server.settings.model import Settings
+from aviso_server.settings.model import Section, Settings
 from aviso_server.telemetry.redaction import REDACTED, redact
 
 _HIDDEN_KEYS = frozenset({"catalogue", "warnings"})
@@ -14,7 +14,7 @@ _HIDDEN_KEYS = frozenset({"catalogue", "warnings"})
 
 
 def redacted(settings: Settings) -> dict[str, Json]:
-    """The effective settings as plain values, without secrets."""
+    """The effective settings as plain values, without secrets and without those of no effect."""
     plain = {
         item.name: _plain(getattr(settings, item.name))
         for item in fields(settings)
@@ -29,8 +29,9 @@ def _plain(value: object) -> Json:
     match value:
         case SecretStr():
             return REDACTED if value.get_secret_value() else ""
-        case BaseModel():
-            return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+        case Section():
+            names = [name for name in type(value).model_fields if name not in value.without_effect]
+            return {name: _plain(getattr(value, name)) for name in names}
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():

@@ -11,12 +11,6 @@ _BUDGET = ("max_messages", "max_bytes", "max_history_per_topic", "max_topics")
 _BEFORE_RETENTION = ("timeout_seconds", "retry_attempts", "reconnect_delay_ms")
 _AFTER_RETENTION = ("publish_retry_attempts", "publish_retry_base_delay_ms")
 _LIMITS = ("replicas", "max_messages", "max_bytes", "max_store")
-_ELSEWHERE = (
-    *("nats_url", "username", "password", "credentials_file"),
-    *("tls_required", "tls_ca_file", "tls_cert_file", "tls_key_file"),
-)
-"""About a NATS server that is not the embedded one. ``token`` is not among them: it may come from
-``NATS_TOKEN``, which other programs have their own use for."""
 _CLASH = "cannot be set together with embedded: true, which starts a NATS server of our own"
 _SCHEMES = frozenset({"nats", "tls", "ws", "wss"})
 
@@ -74,8 +68,8 @@ def _embedded(section: JetStream) -> Iterator[tuple[str, str]]:
     """What was given for another server would be ignored: notifications must not land elsewhere."""
     if not section.embedded:
         return
-    for key in _ELSEWHERE:
-        if key in section.model_fields_set:
+    for key in JetStream.model_fields:
+        if key in section.without_effect & section.model_fields_set:
             yield key, f"{_CLASH}; remove one of the two"
     if section.replicas is not None and section.replicas > 1:
         yield "replicas", "must be 1 with embedded: true, which is a single NATS server"
