@@ -15,6 +15,7 @@ A = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
 A_POINTS = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
 SHIFTED = "(52.52,13.45,52.62,13.55,52.52,13.65,52.42,13.55,52.52,13.45)"
 FAR = "(10.0,10.0,10.2,10.0,10.2,10.2,10.0,10.2,10.0,10.0)"
+NO_POINT = "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: "
 NORTH: dict[str, Any] = {"region": "North", "run_time": "12:00", "severity": 4, "anomaly": 42.5}
 SOUTH: dict[str, Any] = {"region": "SOUTH", "run_time": "0", "severity": "7", "anomaly": "12.50"}
 EDGES: list[dict[str, Any]] = [
@@ -213,10 +214,10 @@ async def test_polygons_can_be_emitted_as_text() -> None:
     ("identifier", "message"),
     [
         ({"polygon": A, "point": "1,1"}, "Cannot specify both identifier.polygon and"),
-        ({"point": "91,0"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: lat"),
-        ({"point": "1"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
-        ({"point": "1,2,3"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
-        ({"point": "x"}, "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: Point"),
+        ({"point": "91,0"}, f"{NO_POINT}lat"),
+        ({"point": "1"}, f"{NO_POINT}Point"),
+        ({"point": "1,2,3"}, f"{NO_POINT}Point"),
+        ({"point": "x"}, f"{NO_POINT}Point"),
         ({}, "Required field 'polygon' missing for"),
     ],
 )

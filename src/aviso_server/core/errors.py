@@ -17,8 +17,8 @@
     └── LiveFailed                  the live source is gone for good (D7)
 
 An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
-to ``message`` for single-level errors), both cut where a client's text made them long. Its class decides the HTTP status, in one table at the
-edge; nothing ever looks at the text.
+to ``message`` for single-level errors), both cut where a client's text made them long. Its class
+decides the HTTP status, in one table at the edge; nothing ever looks at the text.
 """
 
 from aviso_server.core.excerpt import excerpt

@@ -10,8 +10,9 @@ Rules
 Theory of operation
 ``matches`` decides one notification. ``select`` decides a batch: the cheap scalar tests one by
 one, then the spatial test once, vectorised, on those that are left. Both give the same answer
-(a property test draws filters and records). Filters are hashable values, so that subscribers
-who ask the same thing share one entry in the hub.
+(a property test draws filters and records). The two parts can be asked separately, because the
+spatial test of large places is too long for an event loop. Filters are hashable values, so that
+subscribers who ask the same thing share one entry in the hub.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,18 +43,40 @@ class Filter:
 
     def matches(self, notification: Notification) -> bool:
         """True when the notification is asked for."""
-        if self._scalar is not None and not self._scalar(notification):
-            return False
+        return self.matches_texts(notification) and self.matches_place(notification)
+
+    def matches_texts(self, notification: Notification) -> bool:
+        """True when its texts and numbers are asked for: all but the spatial test."""
+        return self._scalar is None or self._scalar(notification)
+
+    def matches_place(self, notification: Notification) -> bool:
+        """True when its place is asked for: the spatial test, which may take long."""
         return self.spatial is None or self.spatial.matches(notification.geometry)
 
     def select(self, entries: Iterable[Entry]) -> list[Entry]:
         """The entries asked for, in order; unreadable ones are kept, to be reported in place."""
+        return self.select_places(self.select_texts(entries))
+
+    def select_texts(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The first part of ``select``: all but the spatial test."""
         kept = list(entries)
         if (test := self._scalar) is not None:
             kept = [e for e in kept if not isinstance(e, Record) or test(e.notification)]
-        if self.spatial is not None and kept:
-            kept = list(compress(kept, _spatial_mask(self.spatial, kept)))
         return kept
+
+    def select_places(self, entries: list[Entry]) -> list[Entry]:
+        """The second part of ``select``: the spatial test, which may take long (``work``)."""
+        if self.spatial is None or not entries:
+            return entries
+        return list(compress(entries, _spatial_mask(self.spatial, entries)))
+
+    def work(self, entry: Entry) -> int:
+        """What the spatial test of an entry may cost, in comparisons of edges."""
+        return self.work_on(entry.notification) if isinstance(entry, Record) else 0
+
+    def work_on(self, notification: Notification) -> int:
+        """What the spatial test of a notification may cost, in comparisons of edges."""
+        return 0 if self.spatial is None else self.spatial.work(notification.geometry)
 
 
 def _spatial_mask(spatial: Spatial, entries: Sequence[Entry]) -> list[bool]:

@@ -171,7 +171,7 @@ def _blocks_outside_strings(body: bytes) -> Iterator[tuple[int, NDArray[np.uint8
             text = b" " + text[1:]
         # Pairs of backslashes first, from the left as a parser takes them: a quote that still has
         # one before it is escaped, and any other begins or ends a string.
-        text = text.replace(rb"\\", b"  ").replace(rb'\"', b"  ")
+        text = text.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
         escaped = text.endswith(b"\\")
         block = np.frombuffer(text, np.uint8)
         inside = np.logical_xor.accumulate(block == _QUOTE) ^ in_string

@@ -150,7 +150,7 @@ class Tiles:
     @property
     def edges(self) -> int:
         """How many a tile has."""
-        return self.points.shape[1] - 1
+        return len(self.points[0]) - 1
 
     def near(self, others: "Tiles") -> Iterator[tuple[Index, Index]]:
         """Pairs (tile of these, tile of the others) with overlapping boxes, in bounded steps."""
@@ -165,9 +165,7 @@ class Tiles:
             for first in range(0, len(ours), at_once):
                 yield ours[first : first + at_once], theirs[first : first + at_once]
 
-    def _apart_in_groups(
-        self, others: "Tiles", ours: Index, theirs: Index
-    ) -> tuple[Index, Index]:
+    def _apart_in_groups(self, others: "Tiles", ours: Index, theirs: Index) -> tuple[Index, Index]:
         """The pairs without those whose groups a line separates, where boxes leave many."""
         if len(ours) < GROUP:
             return ours, theirs
@@ -188,7 +186,7 @@ class Tiles:
         return ours[kept], theirs[kept]
 
     def chains(self, groups: Index) -> Coords:
-        """The points of groups, one after the other; the last ones repeat where a group is short."""
+        """The points of groups, one after the other; short groups repeat their last."""
         ends = np.append(self.heads[1:], len(self.owner))[groups] - 1
         tiles = np.minimum(self.heads[groups] + np.arange(GROUP)[:, None], ends)
         chains = self.points[:, :, tiles].swapaxes(1, 2)
@@ -238,7 +236,7 @@ def _tiles_meet(one: Coords, other: Coords) -> Mask:
     ours = _edge_sides(one, other)
     theirs = _edge_sides(other, one).transpose(1, 0, 2)
     # Surely on both sides of each other: they cross. Surely on one side of either: they do not.
-    hit: Mask = ((ours < 0) & (theirs < 0)).any(axis=(0, 1))
+    hit: Mask = np.any((ours < 0) & (theirs < 0), axis=(0, 1))
     unsure = (ours <= 0) & (theirs <= 0)
     pairs = np.flatnonzero(unsure.any(axis=(0, 1)) & ~hit)
     if len(pairs):
@@ -280,13 +278,14 @@ def _separated(one: Coords, other: Coords) -> Mask:
 
 def _columns_meet(a: Coords, b: Coords, c: Coords, d: Coords) -> Mask:
     """``edges_meet`` for each column."""
-    meet = (np.minimum(a, b) <= np.maximum(c, d)).all(axis=0)
-    meet &= (np.minimum(c, d) <= np.maximum(a, b)).all(axis=0)
-    for p, q, r, s in ((a, b, c, d), (c, d, a, b)):
+    overlap = (np.minimum(a, b) <= np.maximum(c, d)) & (np.minimum(c, d) <= np.maximum(a, b))
+    meet: Mask = overlap[0] & overlap[1]
+    for one, other in (((a, b), (c, d)), ((c, d), (a, b))):
         rest = np.flatnonzero(meet)
-        p, q = p[:, rest], q[:, rest]
-        meet[rest] = sides(p, q, r[:, rest]) * sides(p, q, s[:, rest]) <= 0
-    return np.asarray(meet)
+        p, q = (end[:, rest] for end in one)
+        r, s = (end[:, rest] for end in other)
+        meet[rest] = sides(p, q, r) * sides(p, q, s) <= 0
+    return meet
 
 
 def _wind(a: Coords, b: Coords, point: Coords) -> tuple[NDArray[np.int8], Mask]:
@@ -306,8 +305,8 @@ def _wind(a: Coords, b: Coords, point: Coords) -> tuple[NDArray[np.int8], Mask]:
     turns[~crosses] = 0
     unsure = np.nonzero(crosses & (turns == 0))
     if len(unsure[0]):
-        some = (slice(None), *unsure)
-        exact = sides(*(np.broadcast_to(part, (2, *crosses.shape))[some] for part in (a, b, point)))
+        every = (np.broadcast_to(part, (2, *crosses.shape)) for part in (a, b, point))
+        exact = sides(*(np.array((lats[unsure], lons[unsure])) for lats, lons in every))
         turns[unsure] = exact
         on[unsure] |= exact == 0
     # Upwards counts if the point is left of the edge, downwards if it is right of it.

@@ -13,14 +13,15 @@ It is found in up to four steps, each for what the one before left undecided.
    product; what is left out is at most 2**-100 of the products. Decides all but points that are on
    the line or were chosen with great care.
 3. As a sum of sixteen doubles without any rounding, until its sign shows.
-4. On integers, since each double is a whole multiple of 2**-1074. Some 7 us each in Python, where
-   the other steps take 10 to 400 ns: left for lines that span more than 150 orders of magnitude.
+4. On integers, since each double is a whole multiple of a power of two. Microseconds each in
+   Python, where the other steps take 10 to 400 ns: left for lines that span more than 150 orders of
+   magnitude, and for one point at a time.
 
 Steps 2 and 3 are error-free transforms: Knuth's sum and Dekker's product, in arrays. Hostile rings
 are made of cases that step 1 cannot decide, and must not be much dearer than others.
 """
 
-from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,8 +44,6 @@ _PAIR_ERROR = 2.0**-100
 _SPLITTER = 2.0**27 + 1
 _UNDERFLOW = 2.0**-900
 """Products below may have lost bits."""
-_PASSES = 20
-"""Sixteen doubles are in order after sixteen passes."""
 
 
 def side(a: Point, b: Point, c: Point) -> int:
@@ -71,7 +70,7 @@ def sure_signs(a: Coords, b: Coords, c: Coords) -> Signs:
     bound += np.abs(second)
     bound *= _ERROR
     bound += _TINY
-    return (excess > bound).view(np.int8) - (excess < -bound).view(np.int8)
+    return _signs(excess, bound)
 
 
 def sides(a: Coords, b: Coords, c: Coords) -> Signs:
@@ -81,6 +80,12 @@ def sides(a: Coords, b: Coords, c: Coords) -> Signs:
     if len(unsure):
         result[unsure] = _sides_in_pairs(a[:, unsure], b[:, unsure], c[:, unsure])
     return result
+
+
+def _signs(value: Floats, error: Floats) -> Signs:
+    """The sign of each value, 0 if it may be off by as much as it is."""
+    signs: Signs = (value > error).view(np.int8) - (value < -error).view(np.int8)
+    return signs
 
 
 class Measure(NamedTuple):
@@ -118,7 +123,7 @@ class _Difference:
 
 def _sides_in_pairs(a: Coords, b: Coords, c: Coords) -> Signs:
     value, error = measure(a, b, c)
-    result = (value > error).view(np.int8) - (value < -error).view(np.int8)
+    result = _signs(value, error)
     unsure = np.flatnonzero(result == 0)
     if len(unsure):
         result[unsure] = _sides_in_sums(a[:, unsure], b[:, unsure], c[:, unsure])
@@ -127,51 +132,31 @@ def _sides_in_pairs(a: Coords, b: Coords, c: Coords) -> Signs:
 
 def _sides_in_sums(a: Coords, b: Coords, c: Coords) -> Signs:
     along, across = _Difference(b, a), _Difference(c, a)
-    products = [
-        _split_product(one, other)
-        for ones, others in (
-            ((along.lon, along.lon_rest), (across.lat, across.lat_rest)),
-            ((-along.lat, -along.lat_rest), (across.lon, across.lon_rest)),
-        )
-        for one in ones
-        for other in others
-    ]
-    small = np.zeros(a.shape[1], np.bool_)
-    for product, _ in products:
-        small |= (np.abs(product) < _UNDERFLOW) & (product != 0)
-    # A factor that is not zero may make a product that is: that is underflow, too.
-    small |= _vanished(along, across, products)
-    result, decided = _sign_of_sum([term for product in products for term in product])
-    for i in np.flatnonzero(small | ~decided):
+    terms: list[Floats] = []
+    inexact = np.zeros(a.shape[1], np.bool_)
+    for ones, others in (
+        ((along.lon, along.lon_rest), (across.lat, across.lat_rest)),
+        ((-along.lat, -along.lat_rest), (across.lon, across.lon_rest)),
+    ):
+        for one, other in product(ones, others):
+            main, rest = _split_product(one, other)
+            inexact |= (np.abs(main) < _UNDERFLOW) & (one != 0) & (other != 0)
+            terms += (main, rest)
+    result, decided = _sign_of_sum(terms)
+    for i in np.flatnonzero(inexact | ~decided):
         result[i] = _side_in_integers(_point(a[:, i]), _point(b[:, i]), _point(c[:, i]))
     return result
 
 
-def _vanished(
-    along: _Difference, across: _Difference, products: Sequence[tuple[Floats, Floats]]
-) -> NDArray[np.bool_]:
-    factors = [
-        (one != 0) & (other != 0)
-        for ones, others in (
-            ((along.lon, along.lon_rest), (across.lat, across.lat_rest)),
-            ((along.lat, along.lat_rest), (across.lon, across.lon_rest)),
-        )
-        for one in ones
-        for other in others
-    ]
-    lost = np.zeros_like(factors[0])
-    for there, (product, _) in zip(factors, products, strict=True):
-        lost |= there & (product == 0)
-    return lost
-
-
 def _sign_of_sum(terms: list[Floats]) -> tuple[Signs, NDArray[np.bool_]]:
     """The sign of each sum of doubles, and whether it is certain."""
-    for _ in range(_PASSES):
-        # One pass carries what does not cancel to the last term and leaves the errors behind.
+    decided = np.zeros(terms[0].shape, np.bool_)
+    for _ in terms:
+        # One pass carries what does not cancel to the last term and leaves the errors behind;
+        # after as many passes as there are terms, all are in order.
         for i in range(1, len(terms)):
             terms[i], terms[i - 1] = _sum(terms[i - 1], terms[i])
-        rest = sum(map(np.abs, terms[:-1]), start=np.zeros_like(terms[-1]))
+        rest = np.sum(np.abs(terms[:-1]), axis=0)
         decided = (np.abs(terms[-1]) > 2 * rest) | (rest == 0)
         if decided.all():
             break
@@ -194,16 +179,16 @@ def _split(a: Floats) -> tuple[Floats, Floats]:
 
 def _split_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """The rounded product and what it is off by, exactly unless it underflows (Dekker)."""
-    product = a * b
+    main = a * b
     (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, rest
+    rest = ((a_high * b_high - main) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return main, rest
 
 
 def _product(a: Floats, a_rest: Floats, b: Floats, b_rest: Floats) -> tuple[Floats, Floats]:
     """The product of two pairs of doubles, to some 2**-104 of it."""
-    product, rest = _split_product(a, b)
-    return product, rest + (a * b_rest + a_rest * b)
+    main, rest = _split_product(a, b)
+    return main, rest + (a * b_rest + a_rest * b)
 
 
 def _point(column: Coords) -> Point:
@@ -211,12 +196,11 @@ def _point(column: Coords) -> Point:
 
 
 def _side_in_integers(a: Point, b: Point, c: Point) -> int:
-    (a_lat, a_lon), (b_lat, b_lon), (c_lat, c_lon) = (map(_units, point) for point in (a, b, c))
+    ratios = [number.as_integer_ratio() for number in (*a, *b, *c)]
+    # All denominators are powers of two: in units of the smallest, all are whole numbers.
+    unit = max(denominator for _, denominator in ratios).bit_length()
+    a_lat, a_lon, b_lat, b_lon, c_lat, c_lon = (
+        numerator << (unit - denominator.bit_length()) for numerator, denominator in ratios
+    )
     excess = (b_lon - a_lon) * (c_lat - a_lat) - (b_lat - a_lat) * (c_lon - a_lon)
     return (excess > 0) - (excess < 0)
-
-
-def _units(value: float) -> int:
-    """A double as a count of 2**-1074."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (1075 - denominator.bit_length())

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 
 from aviso_server.core.geometry import Area, Cloud, Geometry
-from aviso_server.core.ring import Points
+from aviso_server.core.side import Points
 
 POINT, POLYGON, MULTI_POINT = 1, 3, 4
 _LITTLE = 1

@@ -23,7 +23,7 @@ the hub hands chunks straight to the outlet (``_pass_on``), which spares waking 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -63,6 +63,7 @@ from aviso_server.core.operation import Operation
 from aviso_server.relay.history import History
 from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
+from aviso_server.relay.places import LITTLE_WORK, in_thread, runs
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.shown import shown
@@ -278,7 +279,7 @@ class Feed:
                 )
             elif batch.missing:
                 await self._gap(position, batch.following)
-            for frames in self._pieces(self._query.filter.select(batch.entries), name, quota):
+            for frames in self._pieces(await self._select(batch.entries), name, quota):
                 await self._beat()
                 await self._send(frames)
                 self._meter.sent.add(quota.fresh())
@@ -289,6 +290,18 @@ class Feed:
             if self._rules.batch_delay_s and position <= last:
                 await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))
         return False
+
+    async def _select(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries asked for, in order; long spatial tests are waited for meanwhile."""
+        wanted = self._query.filter
+        chosen: list[Entry] = []
+        for work, run in runs(wanted, wanted.select_texts(entries)):
+            if work <= LITTLE_WORK:
+                chosen += wanted.select_places(run)
+            else:
+                tests = await self._meanwhile(in_thread(partial(wanted.select_places, run)))
+                chosen += tests.result()
+        return chosen
 
     async def _looked(self, batch: Batch | None, position: int = 0) -> None:
         """After the first look at history: the gap signal (D9), then a watch's first heartbeat."""

@@ -75,6 +75,12 @@ class Index(Generic[Member]):
 
     def matching(self, notification: Notification) -> Iterator[Group[Member]]:
         """The groups whose filter the notification matches."""
+        for group in self.matching_texts(notification):
+            if group.filter.matches_place(notification):
+                yield group
+
+    def matching_texts(self, notification: Notification) -> Iterator[Group[Member]]:
+        """The same but for spatial tests, which are left to be made."""
         get = notification.identifier.get
         for shape, buckets in self._shapes.items():
             bucket = buckets.get(tuple(map(get, shape)))
@@ -86,7 +92,7 @@ class Index(Generic[Member]):
                     yield from candidates
                     continue
                 for group in candidates:
-                    if group.filter.matches(notification):
+                    if group.filter.matches_texts(notification):
                         yield group
 
 

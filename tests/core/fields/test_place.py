@@ -18,7 +18,7 @@ from aviso_server.core.fields.place import (
 from aviso_server.core.geometry import Area, Cloud, flat_text
 from aviso_server.core.json import Json
 from aviso_server.core.numeral import float_text, parse_float
-from aviso_server.core.ring import Point, Points
+from aviso_server.core.side import Point, Points
 
 POLYGON = PolygonField(name="polygon", required=True)
 CLOUD = PointCloudField(name="point_cloud", required=True)

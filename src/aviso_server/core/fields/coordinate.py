@@ -14,7 +14,7 @@ import numpy as np
 
 from aviso_server.core.json import Json
 from aviso_server.core.numeral import Number, float_text, parse_float, to_double
-from aviso_server.core.ring import Point, Points
+from aviso_server.core.side import Point, Points
 
 _AXES = (("latitude", 90), ("longitude", 180))
 _LIMITS = np.array([limit for _, limit in _AXES], np.float64)

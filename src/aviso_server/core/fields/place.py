@@ -16,7 +16,7 @@ from aviso_server.core.fields.coordinate import (
 from aviso_server.core.fields.field import SpatialField
 from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.json import Json, parse
-from aviso_server.core.ring import Point, Points
+from aviso_server.core.side import Point, Points
 
 POLYGON = "polygon"
 POINT_CLOUD = "point_cloud"
@@ -26,6 +26,7 @@ POINT = "point"
 MAX_POINTS = 10_000
 MAX_CLOUD_BYTES = 61_440
 """Canonical JSON of a cloud; it has to fit beside the rest in a NATS header (operations.md 3.4)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolygonField(SpatialField):
@@ -92,11 +93,7 @@ def parse_polygon(field: str, value: Json, *, max_points: int | None = None) -> 
 def parse_point(value: Json) -> Point:
     """The latitude and longitude of a filter ``point`` (domain.md 2.10)."""
     try:
-        if isinstance(value, str):
-            return _point_text(value)
-        if isinstance(value, list):
-            return read_pair(value)
-        raise Unfit("point must be a two-element array [lat,lon] or a compatible string")
+        return _point(value)
     except Unfit as why:
         raise InvalidRequest(
             "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: "
@@ -168,6 +165,14 @@ def _unwrap(text: str) -> str:
     if not inner:
         raise Unfit("polygon coordinate string is empty between parentheses")
     return inner
+
+
+def _point(value: Json) -> Point:
+    if isinstance(value, str):
+        return _point_text(value)
+    if isinstance(value, list):
+        return read_pair(value)
+    raise Unfit("point must be a two-element array [lat,lon] or a compatible string")
 
 
 def _point_text(value: str) -> Point:
