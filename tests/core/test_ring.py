@@ -4,36 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from support.oracle import cross, exact, minus, on_ring
+from support.cost import cpu_ns, loop_ns
 from support.oracle import edges_meet as oracle_edges_meet
+from support.oracle import exact, on_ring
 from support.oracle import winding as oracle_winding
-from support.places import KINDS, RING_AND_POINTS, RING_PAIRS
+from support.places import KINDS, RING_AND_POINTS, RING_PAIRS, zigzag
 
-from aviso_server.core.ring import Ring, Rings, coords, edges_meet, rings_meet, winding
-from aviso_server.core.side import Point, Points, side, sides
+from aviso_server.core.ring import Ring, Rings, _apart, coords, edges_meet, rings_meet, winding
+from aviso_server.core.side import Point, Points
 
 POINTS = st.one_of(
     *(st.lists(st.tuples(kind, kind), min_size=4, max_size=4) for kind in KINDS),
 )
-
-
-@given(POINTS)
-def test_side_is_the_exact_sign(points: list[Point]) -> None:
-    """One point at a time or in arrays, the side is the sign that fractions give."""
-    a, b, c, _ = points
-    area = cross(minus(exact(b), exact(a)), minus(exact(c), exact(a)))
-    expected = (area > 0) - (area < 0)
-    assert side(a, b, c) == expected
-    assert sides(coords([a]), coords([b]), coords([c])).tolist() == [expected]
-
-
-def test_side_sees_the_last_bit() -> None:
-    """A point one unit in the last place off a slanted line is off it."""
-    a, b = (0.1, 0.1), (52.3, 52.3)
-    on, off = (13.7, 13.7), (math.nextafter(13.7, 14.0), 13.7)
-    assert (side(a, b, on), side(a, b, off)) == (0, 1)
 
 
 @given(POINTS)
@@ -81,3 +65,58 @@ def test_long_rings_are_taken_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Ring(ring).met(Rings(others)), Ring(ring).windings(points)
     assert steps[0].tolist() == whole[0].tolist() == [True, True, False]
     assert [part.tolist() for part in steps[1]] == [part.tolist() for part in whole[1]]
+
+
+@given(RING_PAIRS, RING_PAIRS, st.integers(1, 3), st.integers(1, 2))
+def test_tiles_and_groups_change_no_answer(
+    first: tuple[Points, Points], second: tuple[Points, Points], tile: int, group: int
+) -> None:
+    """However rings are cut into tiles and groups, they meet exactly if two edges do."""
+    ring, *others = (*first, *second)
+    expected = [rings_meet(ring, other) for other in others]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aviso_server.core.ring.TILE", tile)
+        patch.setattr("aviso_server.core.ring.GROUP", group)
+        patch.setattr("aviso_server.core.ring._BOXES", 4)
+        assert Ring(ring).met(Rings(others)).tolist() == expected
+
+
+@pytest.mark.parametrize("points", [400, 1600])
+@pytest.mark.parametrize("apart", [2**-46, 2**-47])
+def test_rings_close_along_each_other_cost_no_more_than_others(
+    points: int, apart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two zigzags along one line, less than doubles can tell apart: no pair of edges goes to
+    integers, and all of them take a few dozen short loops of Python."""
+    one, other = Ring(zigzag(points, 0.0)), Rings([zigzag(points, apart)])
+    slow: list[object] = []
+    monkeypatch.setattr("aviso_server.core.side._side_in_integers", lambda *p: slow.append(p))
+    assert not one.met(other).any()
+    assert not slow
+    assert cpu_ns(lambda: one.met(other)) < 40 * loop_ns()
+
+
+def test_zigzags_that_touch_are_seen() -> None:
+    """The same rings meet if one vertex is moved onto the other."""
+    ring, other = zigzag(400, 0.0), list(zigzag(400, 2**-46))
+    other[200] = ring[200]
+    assert Ring(ring).met(Rings([tuple(other)])).all()
+
+
+SIZES = st.sampled_from([0.0, 1.0, -1.0, 0.01, -0.01, 0.3, 40.0, 1e-17, 40.0 + 2**-47])
+CHAINS = st.lists(st.tuples(SIZES, SIZES), min_size=2, max_size=5)
+
+
+@given(CHAINS, CHAINS)
+@example([(0.0, 0.0), (0.0, 60.0), (0.02, 40.0), (0.01, -10.0)], [(0.011, 0.0), (0.013, 0.0)])
+def test_chains_that_a_line_separates_do_not_meet(one: list[Point], other: list[Point]) -> None:
+    """Near or far from the edge they are measured along, large or small."""
+    if _apart(coords(one)[:, :, None], coords(other)[:, :, None]).all():
+        assert not rings_meet(one, other)
+
+
+def test_chains_close_along_each_other_are_told_apart() -> None:
+    """Which is what the look along the longest edge is for."""
+    one, other = (coords(zigzag(20, apart))[:, :, None] for apart in (0.0, 2**-47))
+    assert _apart(one, other).all()
+    assert not _apart(one, one).any()

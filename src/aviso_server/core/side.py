@@ -22,7 +22,7 @@ are made of cases that step 1 cannot decide, and must not be much dearer than ot
 """
 
 from itertools import product
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,10 @@ class Measure(NamedTuple):
 
 def measure(a: Coords, b: Coords, c: Coords) -> Measure:
     """The expression itself, computed in pairs of doubles; broadcasts."""
-    along, across = _Difference(b, a), _Difference(c, a)
+    return _excess(_Difference(b, a), _Difference(c, a))
+
+
+def _excess(along: "_Difference", across: "_Difference") -> Measure:
     first, first_rest = _product(along.lon, along.lon_rest, across.lat, across.lat_rest)
     second, second_rest = _product(along.lat, along.lat_rest, across.lon, across.lon_rest)
     excess, rest = _sum(first, -second)
@@ -107,23 +110,25 @@ def measure(a: Coords, b: Coords, c: Coords) -> Measure:
 
 
 class _Difference:
-    """The way between points, exactly, as the sum of two doubles.
-
-    Small ones are scaled to about one: a power of two changes no sign, and the products of tiny
-    differences do not vanish. Large ones are not, or their tiny rests would.
-    """
+    """The way between points, exactly, as the sum of two doubles."""
 
     def __init__(self, to: Coords, start: Coords) -> None:
-        main, rest = _sum(to, -start)
-        _, exponent = np.frexp(np.abs(main).max(axis=0))
-        scale = np.ldexp(1.0, np.clip(-exponent, 0, 1000))
-        self.lat, self.lon = main * scale
-        self.lat_rest, self.lon_rest = rest * scale
+        (self.lat, self.lon), (self.lat_rest, self.lon_rest) = _sum(to, -start)
+
+    def scale(self) -> Self:
+        """Make small ones about one: the products of tiny differences would vanish.
+
+        A power of two changes no sign. Large ones stay, or their tiny rests would vanish.
+        """
+        _, exponent = np.frexp(np.maximum(np.abs(self.lat), np.abs(self.lon)))
+        factor = np.ldexp(1.0, np.clip(-exponent, 0, 1000))
+        self.lat, self.lon = self.lat * factor, self.lon * factor
+        self.lat_rest, self.lon_rest = self.lat_rest * factor, self.lon_rest * factor
+        return self
 
 
 def _sides_in_pairs(a: Coords, b: Coords, c: Coords) -> Signs:
-    value, error = measure(a, b, c)
-    result = _signs(value, error)
+    result = _signs(*_excess(_Difference(b, a).scale(), _Difference(c, a).scale()))
     unsure = np.flatnonzero(result == 0)
     if len(unsure):
         result[unsure] = _sides_in_sums(a[:, unsure], b[:, unsure], c[:, unsure])
@@ -131,7 +136,7 @@ def _sides_in_pairs(a: Coords, b: Coords, c: Coords) -> Signs:
 
 
 def _sides_in_sums(a: Coords, b: Coords, c: Coords) -> Signs:
-    along, across = _Difference(b, a), _Difference(c, a)
+    along, across = _Difference(b, a).scale(), _Difference(c, a).scale()
     terms: list[Floats] = []
     inexact = np.zeros(a.shape[1], np.bool_)
     for ones, others in (
