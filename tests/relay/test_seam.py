@@ -5,19 +5,28 @@ deletions and broken tails, with tiny queues and batches. Whatever the interleav
 delivers exactly its matching sequences, ascending, once, with ``replay_completed`` between.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pytest
+from backends.contract import notification
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.faults import FaultyBackend
-from support.relay import NOW_NS, Reader, Relay, relay
+from support.relay import NOW_NS, Reader, Relay, asked, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Area, Intersects
 from aviso_server.core.json import Json
+from aviso_server.core.operation import Operation
 from aviso_server.relay.hub import Keep, Recovery
 
 REGIONS = "nsew"
 FILTERS = [None, "n", "s"]
+AREAS = {
+    region: Area.of(((lat, 0.0), (lat, 1.0), (lat + 1.0, 1.0), (lat, 0.0)))
+    for lat, region in zip((0.0, 2.0, 4.0, 6.0), REGIONS, strict=True)
+}
 
 steps = st.one_of(
     st.tuples(st.just("publish"), st.sampled_from(REGIONS)),
@@ -46,9 +55,11 @@ class Opened:
 class Simulation:
     """Runs the drawn steps and keeps the log a second time, as a plain list."""
 
-    def __init__(self, world: Relay, backend: FaultyBackend) -> None:
+    def __init__(self, world: Relay, backend: FaultyBackend, *, places: bool) -> None:
         self.world = world
         self.backend = backend
+        self.places = places
+        """Whether regions are areas on the map and asked for by place."""
         self.log: list[str] = []
         self.feeds: list[Opened] = []
 
@@ -78,15 +89,21 @@ class Simulation:
     async def publish(self, region: str) -> None:
         """Publish, and note it."""
         self.log.append(region)
-        assert await self.world.publish(region) == len(self.log)
+        item = notification({"region": region})
+        if self.places:
+            item = replace(item, geometry=AREAS[region])
+        appended = await self.world.backend.append(item, key=f"seam-{len(self.log)}")
+        assert appended.sequence == len(self.log)
 
     async def open(self, region: object, start: int | None, *, live: bool) -> None:
         """Open a feed, and note where the log ended."""
         identifier: dict[str, Json] = {"region": str(region)} if region else {}
         begin = {} if start is None else {"from_id": str(start)}
-        opener = self.world.watch if live else self.world.replay
+        query = asked(Operation.WATCH if live else Operation.REPLAY, identifier, **begin)
+        if self.places and region:
+            query = replace(query, filter=Filter(spatial=Intersects(AREAS[str(region)])))
         boundary = len(self.log)
-        reader = await opener(identifier, **begin)
+        reader = await self.world.open(query)
         self.feeds.append(Opened(reader, str(region) if region else None, start, boundary, live))
 
     def expected(self, feed: Opened) -> tuple[list[int], list[int]]:
@@ -99,17 +116,44 @@ class Simulation:
         return history, [s for s in matching if s > feed.boundary] if feed.live else []
 
 
-@given(
+DRAWN = (
     st.lists(steps, max_size=40),
     st.integers(1, 6),
     st.integers(1, 5),
     st.sampled_from([None, Keep(2000), Keep(8000, frozenset({"ev"}))]),
 )
+
+
+@given(*DRAWN)
 @settings(max_examples=200)
 async def test_every_feed_delivers_exactly_what_it_asked_for(
     script: list[tuple[str, object]], queue_size: int, batch_size: int, keep: Keep | None
 ) -> None:
     """No gap, no duplicate, in order, replay_completed exactly at H, whatever happens around."""
+    await simulate(script, queue_size, batch_size, keep, places=False)
+
+
+@given(*DRAWN)
+@settings(max_examples=100)
+async def test_every_feed_delivers_exactly_the_places_it_asked_for(
+    script: list[tuple[str, object]], queue_size: int, batch_size: int, keep: Keep | None
+) -> None:
+    """The same where every spatial test is waited for, while others join, leave and publish."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aviso_server.relay.places.LITTLE_WORK", -1)
+        patch.setattr("aviso_server.relay.places.RUN_WORK", 1)
+        await simulate(script, queue_size, batch_size, keep, places=True)
+
+
+async def simulate(
+    script: list[tuple[str, object]],
+    queue_size: int,
+    batch_size: int,
+    keep: Keep | None,
+    *,
+    places: bool,
+) -> None:
+    """Run a script, and hold every feed against the log."""
     backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
     recovery = Recovery(attempts=1000, delay_s=0)
     async with relay(
@@ -120,7 +164,7 @@ async def test_every_feed_delivers_exactly_what_it_asked_for(
         batch_size=batch_size,
         heartbeat_s=3600.0,
     ) as world:
-        simulation = Simulation(world, backend)
+        simulation = Simulation(world, backend, places=places)
         for action, value in script:
             await simulation.step(action, value)
         await simulation.publish("n")

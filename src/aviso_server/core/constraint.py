@@ -33,6 +33,9 @@ Bounds: TypeAlias = tuple[Number | None, Number | None, bool, bool]
 NUMBER_OPERATORS = ("eq", "in", "gt", "gte", "lt", "lte", "between")
 ENUM_OPERATORS = ("eq", "in")
 
+MAX_CHOICES = 1000
+"""Values of one ``in``: each costs memory for as long as a watch lasts, some 200 bytes in all."""
+
 
 class Kind(Enum):
     """How stored text is read before it is compared."""
@@ -162,6 +165,11 @@ def _array(field: str, operand: Json, of_what: str) -> list[Json]:
         raise InvalidRequest(f"Field '{field}' operator 'in' expects array of {of_what}")
     if not operand:
         raise InvalidRequest(f"Field '{field}' operator 'in' must contain at least one value")
+    if len(operand) > MAX_CHOICES:
+        raise InvalidRequest(
+            f"Field '{field}' operator 'in' contains {len(operand)} values, "
+            f"maximum is {MAX_CHOICES}"
+        )
     return operand
 
 

@@ -27,7 +27,7 @@ from aviso_server.core.notification import Entry, Notification, Record
 _Test: TypeAlias = Callable[[Notification], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Filter:
     """The compiled identifier of a watch or replay request; equal requests are equal filters."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.field import Field, ScalarField, scalar_text
-from aviso_server.core.fields.place import PointCloudField, parse_point, parse_polygon
+from aviso_server.core.fields.place import PointCloudField, PolygonField, parse_point
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Contains, Geometry, Intersects, Spatial
 from aviso_server.core.json import Json
@@ -19,6 +19,8 @@ from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 
 Values = Mapping[str, Json]
+
+_FILTER_POLYGON = PolygonField(name="polygon", required=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,9 @@ def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial 
             raise InvalidRequest(
                 "Field 'polygon' does not support constraint filters; expected scalar value"
             )
-        return Intersects(parse_polygon("polygon", _not_null("polygon", value)))
+        # A schema of clouds has no polygon of its own to say how large one may be.
+        own = field if isinstance(field, PolygonField) else _FILTER_POLYGON
+        return Intersects(own.parse(_not_null("polygon", value)))
     if "point" in identifier:
         return Contains(*_point(identifier["point"]))
     if field.required:

@@ -60,10 +60,10 @@ from aviso_server.core.frame import (
 )
 from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.core.operation import Operation
+from aviso_server.relay import places
 from aviso_server.relay.history import History
 from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
-from aviso_server.relay.places import LITTLE_WORK, in_thread, runs
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.shown import shown
@@ -295,11 +295,11 @@ class Feed:
         """The entries asked for, in order; long spatial tests are waited for meanwhile."""
         wanted = self._query.filter
         chosen: list[Entry] = []
-        for work, run in runs(wanted, wanted.select_texts(entries)):
-            if work <= LITTLE_WORK:
+        for work, run in places.runs(wanted, wanted.select_texts(entries)):
+            if work <= places.LITTLE_WORK:
                 chosen += wanted.select_places(run)
             else:
-                tests = await self._meanwhile(in_thread(partial(wanted.select_places, run)))
+                tests = await self._meanwhile(places.in_thread(partial(wanted.select_places, run)))
                 chosen += tests.result()
         return chosen
 

@@ -26,9 +26,9 @@ from aviso_server.core.errors import HistoryLost, LiveFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.frame import LIVE
 from aviso_server.core.notification import Entry, Notification, Unreadable
+from aviso_server.relay import places
 from aviso_server.relay.group import Group
 from aviso_server.relay.index import Index
-from aviso_server.relay.places import LITTLE_WORK, in_thread
 from aviso_server.relay.recent import Recent
 from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
@@ -243,8 +243,8 @@ class _Stream:
             return {group for group in spatial if not group.filter.matches_place(notification)}
 
         work = sum(group.filter.work_on(notification) for group in spatial)
-        few = work + TEST_WORK * len(spatial) <= LITTLE_WORK
-        missed = decide() if few else await in_thread(decide)
+        little = work + TEST_WORK * len(spatial) <= places.LITTLE_WORK
+        missed = decide() if little else await places.in_thread(decide)
         return [group for group in groups if group not in missed]
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 """What a watch or replay asks for, once it has been checked, and the rules it is served by."""
 
 from dataclasses import dataclass
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from aviso_server.core.cursor import Window, refuse_ends, window
 from aviso_server.core.filter import Filter
@@ -49,6 +50,19 @@ class StreamRules:
     queue_size: int = 1000
 
 
+_filters: WeakKeyDictionary[Filter, ReferenceType[Filter]] = WeakKeyDictionary()
+
+
+def _share(request: Filter) -> Filter:
+    """One object for all equal filters in use: a thousand watchers of one area hold it once."""
+    known = _filters.get(request)
+    shared = None if known is None else known()
+    if shared is None:
+        _filters[request] = ref(request)
+        return request
+    return shared
+
+
 def query_of(
     schema: Schema,
     request: NotificationRequest,
@@ -61,7 +75,7 @@ def query_of(
     refuse_ends(request, operation)
     check_spatial(request.identifier)
     asked = window(request, operation)
-    wanted = requested(schema, request.identifier, operation)
+    wanted = _share(requested(schema, request.identifier, operation))
     return Query(
         operation,
         schema,

@@ -72,25 +72,33 @@ class Choices(Generic[Member]):
     def __init__(self, field: str, kind: Kind) -> None:
         self._field = field
         self._kind = kind
-        self._groups: dict[Operand, dict[Group[Member], None]] = {}
+        # Most values are asked for by one group, and a table for each would be most of the memory.
+        self._groups: dict[Operand, Group[Member] | dict[Group[Member], None]] = {}
 
     def add(self, group: Group[Member]) -> None:
         """Put a group in, under each of its values."""
         for value in self._values(group):
-            self._groups.setdefault(value, {})[group] = None
+            held = self._groups.setdefault(value, group)
+            if isinstance(held, dict):
+                held[group] = None
+            elif held is not group:
+                self._groups[value] = {held: None, group: None}
 
     def discard(self, group: Group[Member]) -> None:
         """Take a group out."""
         for value in self._values(group):
-            del self._groups[value][group]
-            if not self._groups[value]:
+            held = self._groups[value]
+            if isinstance(held, dict):
+                del held[group]
+            if not held or held is group:
                 del self._groups[value]
 
     def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
         """Those that ask for the notification's value."""
         text = notification.identifier.get(self._field)
         value = None if text is None else self._kind.read(text)
-        return () if value is None else self._groups.get(value, ())
+        held = () if value is None else self._groups.get(value, ())
+        return (held,) if isinstance(held, Group) else held
 
     def __bool__(self) -> bool:
         """True while it holds groups."""

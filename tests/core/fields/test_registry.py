@@ -56,6 +56,11 @@ def faults(name: str, **spec: Json) -> list[tuple[str, str]]:
         ),
         ("polygon", {"type": "PolygonHandler"}, PolygonField(name="polygon", required=True)),
         (
+            "polygon",
+            {"type": "PolygonHandler", "max_points": 10_000},
+            PolygonField(name="polygon", required=True, max_points=10_000),
+        ),
+        (
             "point_cloud",
             {"type": "PointCloudHandler", "max_points": 10},
             PointCloudField(name="point_cloud", required=True, max_points=10),
@@ -151,6 +156,14 @@ def test_types_are_strict(spec: dict[str, Json], expected: tuple[str, str]) -> N
 def test_option_rules(spec: dict[str, Json], path: str, words: str) -> None:
     """The rules of domain.md 12 item 5 name the schema and the identifier."""
     assert faults("f", **spec) == [(path, f"Schema 'ev' identifier 'f' {words}")]
+
+
+@pytest.mark.parametrize("limit", [0, 3, 10_001])
+def test_points_of_a_polygon_have_bounds(limit: int) -> None:
+    """A ring has at least four points."""
+    assert faults("polygon", type="PolygonHandler", max_points=limit) == [
+        ("max_points", f"field 'polygon' max_points must be between 4 and 10000, got {limit}")
+    ]
 
 
 @pytest.mark.parametrize("limit", [0, -1, 10_001])

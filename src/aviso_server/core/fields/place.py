@@ -24,6 +24,9 @@ POINT = "point"
 """The three names the contract reserves for places."""
 
 MAX_POINTS = 10_000
+MAX_POLYGON_POINTS = 5_000
+"""Unless the schema says otherwise: the most work that two rings can make grows with the product
+of their points, and stays at some seconds off the event loop for rings that were made for it."""
 MAX_CLOUD_BYTES = 61_440
 """Canonical JSON of a cloud; it has to fit beside the rest in a NATS header (operations.md 3.4)."""
 
@@ -32,11 +35,18 @@ MAX_CLOUD_BYTES = 61_440
 class PolygonField(SpatialField):
     """One closed ring (domain.md 2.8)."""
 
+    max_points: int | None = None
+    """Of a ring, the closing one counted; MAX_POLYGON_POINTS if not set."""
+
     type: ClassVar[str] = "PolygonHandler"
+
+    def options(self) -> dict[str, Json]:
+        """The limit, where one is set."""
+        return {} if self.max_points is None else {"max_points": self.max_points}
 
     def parse(self, value: Json) -> Area:
         """The area a value describes."""
-        return parse_polygon(self.name, value)
+        return parse_polygon(self.name, value, max_points=self.max_points or MAX_POLYGON_POINTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,15 +245,19 @@ def _expver(definition: _Definition, base: _Base) -> Field:
 
 
 def _cloud(definition: _Definition, base: _Base) -> Field:
+    limit = _max_points(definition, least=1)
+    return PointCloudField(**base) if limit is None else PointCloudField(**base, max_points=limit)
+
+
+def _max_points(definition: _Definition, *, least: int) -> int | None:
     limit = definition.integer("max_points")
-    if limit is None:
-        return PointCloudField(**base)
-    if not 1 <= limit <= MAX_POINTS:
+    if limit is not None and not least <= limit <= MAX_POINTS:
         definition.note(
             "max_points",
-            f"field 'point_cloud' max_points must be between 1 and {MAX_POINTS}, got {limit}",
+            f"field '{definition.name}' max_points must be between {least} and {MAX_POINTS}, "
+            f"got {limit}",
         )
-    return PointCloudField(**base, max_points=limit)
+    return limit
 
 
 # Each type's word, its options, and how it is made of them.
@@ -265,6 +269,9 @@ _TYPES: dict[str, tuple[tuple[str, ...], Callable[[_Definition, _Base], Field]]]
     IntField.type: (("range",), lambda d, base: IntField(**base, range=d.int_range())),
     FloatField.type: (("range",), lambda d, base: FloatField(**base, range=d.float_range())),
     TimeField.type: ((), lambda _, base: TimeField(**base)),
-    PolygonField.type: ((), lambda _, base: PolygonField(**base)),
+    PolygonField.type: (
+        ("max_points",),
+        lambda d, base: PolygonField(**base, max_points=_max_points(d, least=4)),
+    ),
     PointCloudField.type: (("max_points",), _cloud),
 }
