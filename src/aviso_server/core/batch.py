@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
-from aviso_server.core.json import parse
+from aviso_server.core.json import STEPS, blocks_outside_strings, parse
 from aviso_server.core.wire import NotificationRequest, parse_request
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -35,11 +35,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SYNTAX = msgspec.json.Decoder(msgspec.Raw)
 BLOCK = 64 * 1024
 """Bytes looked at in one step."""
-_COMMA, _NEWLINE, _QUOTE, _BLANK = b',\n" '
-# What each byte does to the depth.
-_STEPS = np.zeros(256, np.int8)
-_STEPS[list(b"[{")] = 1
-_STEPS[list(b"]}")] = -1
+_COMMA, _NEWLINE = b",\n"
 _SOLID = np.ones(256, np.bool_)
 _SOLID[list(b" \t\r\n")] = False
 
@@ -115,8 +111,8 @@ def _key(raw: bytes) -> str:
 def _elements(body: bytes, size: int) -> Iterator[_Spans]:
     """The elements of an array: what stands between its brackets and the commas of its own."""
     depth, begin, known = 0, body.index(b"[") + 1, 0
-    for at, block in _blocks_outside_strings(body, size):
-        steps = _STEPS[block]
+    for at, block in blocks_outside_strings(body, size):
+        steps = STEPS[block]
         depths = np.cumsum(steps, dtype=np.int32) + depth
         ends = np.flatnonzero((block == _COMMA) & (depths == 1))
         closed = np.flatnonzero((depths == 0) & (steps < 0))[:1]
@@ -164,23 +160,6 @@ def _lines(body: bytes, size: int) -> Iterator[_Spans]:
         yield starts[:-1][told > 0], ends[told > 0]
     if carried:
         yield np.array([begin]), np.array([len(body)])
-
-
-def _blocks_outside_strings(body: bytes, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """The text in blocks, each with its offset, strings blanked out; linear for any bytes."""
-    in_string = escaped = False
-    for start in range(0, len(body), size):
-        text = body[start : start + size]
-        if escaped:  # the block before ended in a backslash
-            text = b" " + text[1:]
-        # Pairs of backslashes first, from the left as a parser takes them: a quote that still has
-        # one before it is escaped, and any other begins or ends a string.
-        text = text.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
-        escaped = text.endswith(b"\\")
-        block = np.frombuffer(text, np.uint8)
-        inside = np.logical_xor.accumulate(block == _QUOTE) ^ in_string
-        in_string = bool(inside[-1])
-        yield start, np.where(inside, np.uint8(_BLANK), block)
 
 
 def _refuse(body: bytes, offset: int, what: str) -> NoReturn:

@@ -50,10 +50,10 @@ _WINDOW = 64 * 1024
 _BLOCK = 64 * 1024
 """Bytes scanned in one step: bounds the arrays made for it."""
 _QUOTE, _BLANK = b'" '
-# What each byte does to the depth.
-_STEPS = np.zeros(256, np.int8)
-_STEPS[list(b"[{")] = 1
-_STEPS[list(b"]}")] = -1
+STEPS = np.zeros(256, np.int8)
+"""What each byte does to the depth."""
+STEPS[list(b"[{")] = 1
+STEPS[list(b"]}")] = -1
 
 
 def compact(value: Json) -> bytes:
@@ -141,8 +141,8 @@ def _first_bad_utf8(body: bytes) -> int:
 def _first_too_deep(body: bytes) -> int | None:
     """Offset of the bracket that opens one level too many; all before it is valid JSON."""
     depth = 0
-    for start, block in _blocks_outside_strings(body):
-        depths = np.cumsum(_STEPS[block], dtype=np.int32) + depth
+    for start, block in blocks_outside_strings(body, _BLOCK):
+        depths = np.cumsum(STEPS[block], dtype=np.int32) + depth
         if depths.max() > MAX_DEPTH:
             return start + int(np.argmax(depths > MAX_DEPTH))
         depth = int(depths[-1])
@@ -159,14 +159,14 @@ def _first_overflow(outside: bytes) -> int | None:
 
 def _outside_strings(body: bytes) -> bytes:
     """The same text with every string blanked out, offsets kept."""
-    return b"".join(block.tobytes() for _, block in _blocks_outside_strings(body))
+    return b"".join(block.tobytes() for _, block in blocks_outside_strings(body, _BLOCK))
 
 
-def _blocks_outside_strings(body: bytes) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def blocks_outside_strings(body: bytes, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """The text in blocks, each with its offset, strings blanked out; linear for any bytes."""
     in_string = escaped = False
-    for start in range(0, len(body), _BLOCK):
-        text = body[start : start + _BLOCK]
+    for start in range(0, len(body), size):
+        text = body[start : start + size]
         if escaped:  # the block before ended in a backslash
             text = b" " + text[1:]
         # Pairs of backslashes first, from the left as a parser takes them: a quote that still has
