@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from bench import report
+from bench.costs import request_cost
 from bench.deep import deep_replay
 from bench.figures import Figure, Skipped, Value
 from bench.filters import publish_cost
@@ -46,6 +47,7 @@ class Part(StrEnum):
     FANOUT = "fanout"
     MEMORY = "memory"
     FILTERS = "filters"
+    COSTS = "costs"
     DEEP = "deep"
     ARCHIVE = "archive"
     CONSOLE = "console"
@@ -136,6 +138,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
         Part.FANOUT: plan.fanout,
         Part.MEMORY: plan.memory,
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
+        Part.COSTS: lambda: request_cost(sizes.points, sizes.runs, plan.progress),
         Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
         Part.CONSOLE: lambda: _console(plan),
         Part.JOBS: lambda: _jobs(sizes, plan.progress, only),

@@ -31,6 +31,7 @@ class Sizes:
     """Deliveries per fan-out run, at the most: notifications times watchers."""
     idle_watchers: int = 1000
     filters: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
+    points: tuple[int, ...] = (100, 400, 1600, 5000)
     logged: int = 50_000
     """Notifications that the archive job carries."""
     archived: tuple[int, ...] = (10_000, 100_000, 1_000_000)
@@ -54,6 +55,7 @@ QUICK = Sizes(
     deliveries=50_000,
     idle_watchers=200,
     filters=(1, 100, 1000),
+    points=(100, 400),
     logged=5000,
     archived=(1000, 10_000, 100_000),
     burst_s=3,

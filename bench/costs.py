@@ -1,0 +1,117 @@
+"""What one request can cost, at worst: CPU time by size, of input made to be slow; in-process.
+
+Every line is a curve in one run: what is linear doubles with the size, whatever the machine does.
+Rings are measured against GEOS, which is nearly but not always exact and refuses rings that cross
+themselves (docs/decisions/0004).
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from random import Random
+from time import thread_time
+
+import shapely
+from bench.figures import Value
+
+from aviso_server.core.errors import MalformedBody
+from aviso_server.core.fields.place import parse_polygon
+from aviso_server.core.geometry import Area, Intersects
+from aviso_server.core.json import Json, parse
+from aviso_server.core.side import Points
+from aviso_server.telemetry.redaction import redact_text
+
+BODY_KB = (32, 64, 128, 256)
+TEXT_KB = (2, 16, 128)
+_APART = 2.0**-46
+"""Degrees between rings that run along each other: doubles cannot tell on which side they are."""
+
+
+def request_cost(
+    points: tuple[int, ...], runs: int, progress: Callable[[str], None]
+) -> Iterator[Value]:
+    """Milliseconds of CPU time for each kind of work that grows with what a client sends."""
+    for name, size, act in _cases(points):
+        progress(f"{name}, {size}")
+        act()
+        yield Value(f"{name}, {size}", "ms CPU", tuple(_cpu_ms(act) for _ in range(runs)))
+
+
+def _cpu_ms(act: Callable[[], object]) -> float:
+    begun = thread_time()
+    act()
+    return (thread_time() - begun) * 1000
+
+
+def _cases(points: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    for kb in BODY_KB:
+        for name, start, pump in (
+            ("refuse JSON, nested and not ended", b"[" * 1200 + b'"', rb"\""),
+            ("refuse JSON, number out of range", b'[1e999,"', rb"\""),
+            ("read JSON, for comparison", b"[0", b',"ab"'),
+        ):
+            body = start + pump * (kb * 1024 // len(pump)) + b"]" * (start == b"[0")
+            yield name, f"{kb} KB", lambda body=body: _read(body)  # type: ignore[misc]
+    for kb in TEXT_KB:
+        text = "@ " + ",:" * (kb * 512)
+        yield "redact a text of commas", f"{kb} KB", lambda text=text: redact_text(text)  # type: ignore[misc]
+    for count in points:
+        pairs: Json = [list(point) for point in _blob(count, 0.0, 1)]
+        size = f"{count} points"
+        yield "read a polygon", size, lambda pairs=pairs: parse_polygon("polygon", pairs)  # type: ignore[misc]
+        for name, one, other in _rings(count):
+            yield f"rings {name}", size, lambda a=one, b=other: _ours(a, b)  # type: ignore[misc]
+            yield f"rings {name}, GEOS", size, lambda a=one, b=other: _geos(a, b)  # type: ignore[misc]
+
+
+def _read(body: bytes) -> None:
+    with suppress(MalformedBody):
+        parse(body)
+
+
+def _ours(one: Points, other: Points) -> bool:
+    return Intersects(Area(one, "")).matches(Area(other, ""))
+
+
+def _geos(one: Points, other: Points) -> bool:
+    return bool(shapely.intersects(shapely.Polygon(one), shapely.Polygon(other)))
+
+
+def _rings(count: int) -> Iterator[tuple[str, Points, Points]]:
+    yield "side by side", _blob(count, 0.0, 1), _blob(count, 14.5, 2)
+    yield (
+        "in each other",
+        _blob(count, 0.0, 1),
+        tuple((a / 2, b / 2) for a, b in _blob(count, 0, 2)),
+    )
+    yield "along each other", _zigzag(count, 0.0), _zigzag(count, _APART)
+    yield "of shuffled teeth", _comb(count, 0), _comb(count, 1)
+
+
+def _blob(count: int, at: float, seed: int) -> Points:
+    random = Random(seed)
+    turns = sorted(random.uniform(0, 2 * math.pi) for _ in range(count))
+    radii = [random.uniform(9, 10) for _ in turns]
+    ring = [
+        (at + radius * math.sin(turn), at + radius * math.cos(turn))
+        for turn, radius in zip(turns, radii, strict=True)
+    ]
+    return (*ring, ring[0])
+
+
+def _zigzag(count: int, apart: float) -> Points:
+    ends = ((1.0, 50.0)[i % 2] + i / count for i in range(count))
+    ring = [(end + apart, end) for end in ends]
+    return (*ring, ring[0])
+
+
+def _comb(count: int, number: int) -> Points:
+    """Long teeth, those of one ring between those of the other, in an order that helps nobody."""
+    teeth = list(range(count // 3))
+    Random(number).shuffle(teeth)
+    root, tip = ((1.0, 50.0), (60.0, 2.0))[number]
+    ring = []
+    for tooth in teeth:
+        off = (2 * tooth + number) * _APART / 2
+        ring += [(root + off, root), (tip + off, tip), (root + off, root)]
+    return (*ring, ring[0])
