@@ -12,7 +12,7 @@ Rules
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -130,7 +130,7 @@ class LiveReader(StreamReader):
         ticks: list[InputPartition] = [Tick(since, now)] if now > since else []
         return [*(News(item, since) for item in slices), *ticks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Generator[pa.RecordBatch, None, None]:
         """The rows of a slice, or of a move of the clock."""
         if isinstance(partition, News):
             for batch in super().read(partition.slice):
