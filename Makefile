@@ -10,7 +10,7 @@ PORT   ?= 8000
 DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
 .PHONY: help setup run java browser test check format format-check lint types imports spelling unit \
-  bench pictures lock clean
+  faults bench pictures lock clean
 
 help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,12 @@ spelling: setup
 
 unit: setup ## Run the tests, in parallel and in random order
 	@$(BIN)/pytest -n auto --dist loadgroup
+
+faults: setup java ## Inject every fault for longer, under several seeds, and count; about 12 minutes
+	@AVISO_FAULTS=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider tests/faults tests/lake/test_outcome.py \
+	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py \
+	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/test_outcomes.py \
+	  tests/pipeline/test_checkpoint.py tests/pipeline/test_killed.py
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py
