@@ -96,8 +96,10 @@ class Checkpoint:
 
 def _damage(folder: pa_fs.FileSystem, name: str) -> str | None:
     """What Spark would refuse, in a few words."""
-    offsets, commits = _entries(folder, f"{name}/offsets"), _entries(folder, f"{name}/commits")
-    planned, done = _numbers(offsets), _numbers(commits)
+    # Commits first: of a query that somebody runs meanwhile there must not seem to be too many.
+    done = _numbers(_entries(folder, f"{name}/commits"))
+    offsets = _entries(folder, f"{name}/offsets")
+    planned = _numbers(offsets)
     if not planned and (done or any(_TMP.fullmatch(item) for item in offsets)):
         return "it has no whole offset"
     if planned and done and done[-1] > planned[-1]:
