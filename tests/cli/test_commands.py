@@ -174,3 +174,26 @@ def test_schema_shows_one_event_type_on_request() -> None:
 
 def _run(*arguments: str, **environ: str) -> Result:
     return CliRunner().invoke(app, arguments, env=environ, prog_name="aviso-server")
+
+
+def test_check_opens_the_files_that_are_named(tmp_path: Path) -> None:
+    """A missing certificate or key is found before the start; those that are not used are not."""
+    (tmp_path / "server.key").write_text("key")
+    files = {
+        "AVISOSERVER_APPLICATION__TLS__CERTIFICATE": str(tmp_path / "server.crt"),
+        "AVISOSERVER_APPLICATION__TLS__KEY": str(tmp_path / "server.key"),
+        "AVISOSERVER_AUTH__PUBLIC_KEY_FILE": str(tmp_path / "none.pem"),
+    }
+    result = _run("check", "--config", EXAMPLE, **files)
+    assert result.exit_code == 1
+    (fault,) = result.stderr.splitlines()[1:]
+    assert fault.startswith(
+        f"  application.tls.certificate: {tmp_path}/server.crt cannot be read: "
+    )
+    nats = {
+        "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__EMBEDDED": "false",
+        "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__TLS_CA_FILE": str(tmp_path),
+    }
+    result = _run("check", "--config", EXAMPLE, **nats)
+    assert "notification_backend.jetstream.tls_ca_file" in result.stderr
+    assert "Is a directory" in result.stderr

@@ -12,7 +12,7 @@ from aviso_server import __version__
 from aviso_server.cli import help as texts
 from aviso_server.cli import pipeline
 from aviso_server.cli.faults import log_faults
-from aviso_server.cli.loading import ConfigFile, load
+from aviso_server.cli.loading import ConfigFile, load, report
 from aviso_server.core.json import Json
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ def check(config: ConfigFile = None) -> None:
     from aviso_server import settings  # noqa: PLC0415
 
     loaded = load(config)
+    if faults := settings.unreadable(loaded):
+        report(settings.SettingsError(faults))
+        raise typer.Exit(1)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning.path}: {warning.message}", err=True)
     dump = yaml.safe_dump(settings.redacted(loaded), sort_keys=False, allow_unicode=True)

@@ -41,12 +41,13 @@ def load(
             overrides=overrides,
         )
     except settings.SettingsError as error:
-        _report(error)
+        report(error)
         failed(error)
         raise typer.Exit(1) from None
 
 
-def _report(error: "SettingsError") -> None:
+def report(error: "SettingsError") -> None:
+    """List the faults."""
     typer.echo(
         "Failed to load configuration"
         f" (service_name=aviso-server, service_version={__version__}): ",

@@ -3,6 +3,7 @@
 from aviso_server.settings.faults import Fault, SettingsError, Warning_
 from aviso_server.settings.loading import load, parse
 from aviso_server.settings.model import Settings
+from aviso_server.settings.named import unreadable
 from aviso_server.settings.redact import redacted
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "load",
     "parse",
     "redacted",
+    "unreadable",
 ]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Self
 
@@ -95,7 +95,9 @@ class JetStreamBackend:
             backend = cls(connection, options, catalogue, embedded=embedded, marks=marks)
             try:
                 await backend._check_existing()
-                await backend._condition.look()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(options.pace.first_check_s):
+                        await backend._condition.look()
                 backend._check_streams()
             except BaseException:
                 await connection.close()

@@ -60,6 +60,7 @@ class Condition:
         self._pace = pace
         self._failed: Mapping[str, _Failed] = {}
         """By stream, as of the last look."""
+        self._looked = False
         self._full = False
         self._unwritable: str | None = None
         """Why the disk of the embedded server takes nothing."""
@@ -72,6 +73,8 @@ class Condition:
         """Why notifications of some event type cannot be stored now."""
         if not self._connection.connected:
             return Fault("disconnected", "NATS cannot be reached")
+        if not self._looked:
+            return Fault("stream_refused", "the streams have not been looked at yet")
         for failed in self._failed.values():
             return failed.fault
         if self._full:
@@ -106,6 +109,7 @@ class Condition:
         outcomes = await asyncio.gather(*(self._stream(item, gate) for item in schemas))
         if generation != self._connection.generation:
             return  # lost on the way: what did not answer says nothing about its stream
+        self._looked = True
         self._note([item for item in outcomes if isinstance(item, _Failed)])
         full = await self._measure(dict(item for item in outcomes if isinstance(item, tuple)))
         self._full = full is True
@@ -146,6 +150,7 @@ class Condition:
             text = f"event type '{name}' has {present} of {copies} copies: no quorum"
             return _Failed(schema, Unavailable(text), Fault("no_quorum", text))
         state = _object(info.get("state"))
+        self._streams.note(schema, _number(state.get("last_seq")))
         return name, StreamUsage(_number(state.get("messages")), _number(state.get("bytes")))
 
     def _note(self, failed: Iterable[_Failed]) -> None:

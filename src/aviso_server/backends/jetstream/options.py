@@ -70,6 +70,8 @@ class Pace:
     """How often the connection is probed; after two silent probes it counts as lost."""
     check_s: float = 5.0
     """How often the streams and the store are looked at."""
+    first_check_s: float = 15.0
+    """How long the first look may keep the server from starting: a lake may not answer."""
     recheck_s: float = 1.0
     """The same while notifications cannot be stored."""
 
