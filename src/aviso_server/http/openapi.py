@@ -409,7 +409,9 @@ def _shared_responses() -> Part:
     headers = cast("Part", unauthorized["headers"])
     headers["WWW-Authenticate"] = _ref("headers", "WWW-Authenticate")
     limited = _json("A limit of the service is reached.", "ErrorResponse", samples.LIMITED)
-    cast("Part", limited["headers"])["Retry-After"] = _ref("headers", "Retry-After")
+    failed = _json("The service or its store failed.", "ErrorResponse", samples.NOT_STORED)
+    for answer in (limited, failed):
+        cast("Part", answer["headers"])["Retry-After"] = _ref("headers", "Retry-After")
     return {
         "BadRequest": _json("The request is refused.", "ErrorResponse", samples.BAD_REQUEST),
         "Unauthorized": unauthorized,
@@ -418,7 +420,7 @@ def _shared_responses() -> Part:
         "PayloadTooLarge": _json("The body is too large.", "ErrorResponse", samples.TOO_LARGE),
         "RequestTimeout": _json("The body did not arrive in time.", "ErrorResponse"),
         "TooManyRequests": limited,
-        "InternalError": _json("The service failed.", "ErrorResponse"),
+        "InternalError": failed,
         "ServiceUnavailable": _json("A service that decides access is away.", "ErrorResponse"),
     }
 

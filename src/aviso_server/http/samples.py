@@ -164,6 +164,13 @@ TOO_LARGE: Json = {
     "message": "Request body exceeds the limit of 262144 bytes",
     "request_id": _REQUEST_ID,
 }
+NOT_STORED: Json = {
+    "code": "NOTIFICATION_STORAGE_FAILED",
+    "details": "the store of the embedded NATS is full (limit 200.0 GiB)",
+    "error": "Notification Storage Failed",
+    "message": "Failed to receive publish acknowledgment from JetStream",
+    "request_id": _REQUEST_ID,
+}
 LIMITED: Json = {
     "code": "TOO_MANY_REQUESTS",
     "details": "Too many open streams: the limit per user is 1000",

@@ -90,8 +90,8 @@ class EmbeddedServer:
         except OSError as error:
             await server.stop()
             raise CannotStart(
-                f"cannot use {server._folder} for NATS: {error.strerror or error}; set "
-                "notification_backend.jetstream.store_dir to a folder that can be written"
+                f"cannot use {server._folder} for NATS: {error.strerror or error}; "
+                "notification_backend.jetstream.store_dir must be a folder with room to write"
             ) from error
         except BaseException:
             await server.stop()
