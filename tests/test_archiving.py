@@ -295,12 +295,11 @@ async def _ready(url: str, session: Any) -> tuple[int, str]:
 async def test_readiness_tells_details_when_asked() -> None:
     """The plain answer is the contract's; a job that fails does not make the server unfit."""
     plain = '{"status":"ready","backend_connected":true}'
+    detailed = '{"status":"ready","backend_connected":true,"fault":null}'
     async with connected(settings()) as client:
-        for query in ("", "?details"):
-            assert await _ready(f"{client.running.url}/ready{query}", client.session) == (
-                200,
-                plain,
-            )
+        for query, text in (("", plain), ("?details", detailed)):
+            url = f"{client.running.url}/ready{query}"
+            assert await _ready(url, client.session) == (200, text)
 
 
 async def test_a_server_looks_after_its_job() -> None:
