@@ -41,7 +41,7 @@ def on_backend(
 
     async def run() -> _Result:
         options = replace(brisk(url), streams=StreamDefaults(**streams))
-        # Without event types at the start: there are to be the streams that a test fills, no others.
+        # Without event types at the start: there are the streams that a test fills, and no others.
         patient = replace(options, pace=replace(options.pace, check_s=3600))
         backend = await JetStreamBackend.open(patient, NONE)
         backend.adopt(OPEN)
