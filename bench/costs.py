@@ -8,6 +8,7 @@ themselves (docs/decisions/0004).
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from random import Random
 from time import thread_time
 
@@ -16,7 +17,7 @@ from bench.figures import Value
 
 from aviso_server.core.errors import MalformedBody
 from aviso_server.core.fields.place import parse_polygon
-from aviso_server.core.geometry import Area, Intersects
+from aviso_server.core.geometry import Area, Cloud, Intersects
 from aviso_server.core.json import Json, parse
 from aviso_server.core.side import Points
 from aviso_server.telemetry.redaction import redact_text
@@ -51,17 +52,20 @@ def _cases(points: tuple[int, ...]) -> Iterator[tuple[str, str, Callable[[], obj
             ("read JSON, for comparison", b"[0", b',"ab"'),
         ):
             body = start + pump * (kb * 1024 // len(pump)) + b"]" * (start == b"[0")
-            yield name, f"{kb} KB", lambda body=body: _read(body)  # type: ignore[misc]
+            yield name, f"{kb} KB", partial(_read, body)
     for kb in TEXT_KB:
         text = "@ " + ",:" * (kb * 512)
-        yield "redact a text of commas", f"{kb} KB", lambda text=text: redact_text(text)  # type: ignore[misc]
+        yield "redact a text of commas", f"{kb} KB", partial(redact_text, text)
     for count in points:
         pairs: Json = [list(point) for point in _blob(count, 0.0, 1)]
         size = f"{count} points"
-        yield "read a polygon", size, lambda pairs=pairs: parse_polygon("polygon", pairs)  # type: ignore[misc]
+        yield "read a polygon", size, partial(parse_polygon, "polygon", pairs)
+        around, cloud = _blob(count, 0.0, 1), _cloud()
+        for name, test in (("cloud of 6000 points", _ours), ("the same, GEOS", _geos)):
+            yield f"ring and {name}", size, partial(test, around, cloud)
         for name, one, other in _rings(count):
-            yield f"rings {name}", size, lambda a=one, b=other: _ours(a, b)  # type: ignore[misc]
-            yield f"rings {name}, GEOS", size, lambda a=one, b=other: _geos(a, b)  # type: ignore[misc]
+            yield f"rings {name}", size, partial(_ours, one, other)
+            yield f"rings {name}, GEOS", size, partial(_geos, one, other)
 
 
 def _read(body: bytes) -> None:
@@ -69,12 +73,21 @@ def _read(body: bytes) -> None:
         parse(body)
 
 
-def _ours(one: Points, other: Points) -> bool:
-    return Intersects(Area(one, "")).matches(Area(other, ""))
+def _ours(one: Points, other: Points | Cloud) -> bool:
+    geometry = other if isinstance(other, Cloud) else Area(other, "")
+    return Intersects(Area(one, "")).matches(geometry)
 
 
-def _geos(one: Points, other: Points) -> bool:
-    return bool(shapely.intersects(shapely.Polygon(one), shapely.Polygon(other)))
+def _geos(one: Points, other: Points | Cloud) -> bool:
+    shape = shapely.MultiPoint(other.points) if isinstance(other, Cloud) else shapely.Polygon(other)
+    return bool(shapely.intersects(shapely.Polygon(one), shape))
+
+
+def _cloud() -> Cloud:
+    """Points north and south of a ring, at its longitudes."""
+    random = Random(3)
+    ends = ((12.0, -12.0)[i % 2] for i in range(6000))
+    return Cloud(tuple((end + random.uniform(-2, 2), random.uniform(-9, 9)) for end in ends))
 
 
 def _rings(count: int) -> Iterator[tuple[str, Points, Points]]:

@@ -61,7 +61,8 @@ def test_long_rings_are_taken_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [tuple((lat + shift, lon) for lat, lon in ring) for shift in (0.0, 1.0, 80.5)]
     points = coords((float(n), float(n)) for n in range(-45, 45))
     whole = Ring(ring).met(Rings(others)), Ring(ring).windings(points)
-    monkeypatch.setattr("aviso_server.core.ring._STEP", 1000)
+    monkeypatch.setattr("aviso_server.core.ring._STEP", 100)
+    monkeypatch.setattr("aviso_server.core.ring._ROW", 7)
     steps = Ring(ring).met(Rings(others)), Ring(ring).windings(points)
     assert steps[0].tolist() == whole[0].tolist() == [True, True, False]
     assert [part.tolist() for part in steps[1]] == [part.tolist() for part in whole[1]]

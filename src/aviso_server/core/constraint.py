@@ -34,7 +34,7 @@ NUMBER_OPERATORS = ("eq", "in", "gt", "gte", "lt", "lte", "between")
 ENUM_OPERATORS = ("eq", "in")
 
 MAX_CHOICES = 1000
-"""Values of one ``in``: each costs memory for as long as a watch lasts, some 200 bytes in all."""
+"""Values of one ``in``: each costs memory for as long as a watch lasts, some 100 bytes in all."""
 
 
 class Kind(Enum):

@@ -44,7 +44,7 @@ _STEP = 4096
 caches and are not returned to the system in between."""
 _BOXES = 1 << 16
 """Pairs of boxes compared in one step."""
-_ROW = 1024
+_ROW = 256
 """Points looked at together: few make short rows, which arrays are slow with."""
 
 
@@ -216,18 +216,22 @@ class Ring:
 
     def windings(self, points: Coords) -> tuple[Index, Mask]:
         """Per point: the winding number about it, and whether it is on the ring."""
-        count = points.shape[1]
-        turns = np.zeros(count, np.intp)
-        on = np.zeros(count, np.bool_)
-        start, end = self._points[:, :-1, None], self._points[:, 1:, None]
-        at_once = max(1, min(count, _ROW))
-        for low in range(0, count, at_once):
-            part = slice(low, low + at_once)
-            for first in range(0, start.shape[1], _STEP // at_once):
-                some = slice(first, first + _STEP // at_once)
-                more, touched = _wind(start[:, some], end[:, some], points[:, None, part])
-                turns[part] += more.sum(axis=0)
-                on[part] |= touched.any(axis=0)
+        turns = np.zeros(points.shape[1], np.intp)
+        on = np.zeros(points.shape[1], np.bool_)
+        start, end = self._points[:, :-1], self._points[:, 1:]
+        south, north = np.minimum(start[0], end[0]), np.maximum(start[0], end[0])
+        east = np.maximum(start[1], end[1])
+        # Points of about the same latitude together: few edges reach the rays from them eastwards.
+        order = np.argsort(points[0])
+        for low in range(0, len(order), _ROW):
+            some = order[low : low + _ROW]
+            first, last, west = points[0, some[0]], points[0, some[-1]], points[1, some].min()
+            reach = np.flatnonzero((south <= last) & (north >= first) & (east >= west))
+            step = _STEP // len(some)
+            for part in (reach[at : at + step, None] for at in range(0, len(reach), step)):
+                more, touched = _wind(start[:, part], end[:, part], points[:, None, some])
+                turns[some] += more.sum(axis=0)
+                on[some] |= touched.any(axis=0)
         return turns, on
 
 
