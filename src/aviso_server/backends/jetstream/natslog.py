@@ -16,7 +16,8 @@ import structlog
 
 _LINE = re.compile(r"(?:\[\d+\] )?\S+ \S+ \[(?P<level>[A-Z]{3})\] (?P<text>.*)")
 _CANNOT_WRITE = re.compile(
-    r"critical write error|failed to store a msg|no space left|out of .{0,40}resources", re.IGNORECASE
+    r"critical write error|failed to store a msg|no space left|out of .{0,40}resources",
+    re.IGNORECASE,
 )
 """How NATS reports that it could not write. There is nothing but its text to recognise it by: the
 publisher gets no answer at all."""
