@@ -49,6 +49,7 @@ from aviso_server.settings import Settings, redacted
 from aviso_server.telemetry import exposition, log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
+from aviso_server.telemetry.lag import LoopWatch
 
 GRACE_S = 25.0
 """How long requests in progress get at shutdown: the process must be gone within 30 s."""
@@ -176,6 +177,9 @@ async def serving(
         rules = connection_rules(settings)
         site = await stack.enter_async_context(_listening(app, listener, rules, tls))
         # Last in, first out: streams are asked to end, then what is in progress may end.
+        watch = LoopWatch(metrics.loop_lag(), traffic.routes)
+        watch.start()
+        stack.callback(watch.stop)
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(sources.stop.request)

@@ -41,13 +41,16 @@ class Page:
         return {key: value for key, value in self.values.items() if key[0].endswith(endings)}
 
     def since(self, earlier: "Page") -> dict[Sample, float]:
-        """What has changed, and by how much; of histograms only their counts, of processes nothing.
+        """What has changed, and by how much; of histograms only their counts, of what goes on
+        by itself nothing.
 
         How long something took is not for a test to say.
         """
         changed = {}
         for key, value in self.values.items():
-            if key[0].startswith("process_") or key[0].endswith(("_bucket", "_seconds_sum")):
+            if key[0].startswith(("process_", "aviso_loop_lag_")) or key[0].endswith(
+                ("_bucket", "_seconds_sum")
+            ):
                 continue
             if difference := value - earlier.values.get(key, 0.0):
                 changed[key] = difference

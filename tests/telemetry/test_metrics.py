@@ -38,7 +38,10 @@ def test_zeros_from_the_start() -> None:
     calls = product(
         ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message"), ("ok", "error")
     )
-    expected: list[tuple[str, dict[str, str]]] = [("aviso_build_info", {"version": "1.2.3"})]
+    expected: list[tuple[str, dict[str, str]]] = [
+        ("aviso_build_info", {"version": "1.2.3"}),
+        ("aviso_loop_lag_seconds_count", {}),
+    ]
     for operation, outcome in calls:
         labels = {"backend": "in_memory", "operation": operation, "outcome": outcome}
         expected += [

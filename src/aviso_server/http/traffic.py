@@ -5,17 +5,23 @@ arrive, and its request would only hold the shutdown up.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from aiohttp import web
 
+_Kind = tuple[str, web.AbstractResource | None]
+"""Method and route; few, for both are bounded."""
+
 
 class Traffic:
-    """Counts the requests in progress, streams included."""
+    """Knows the requests in progress, streams included."""
 
     def __init__(self) -> None:
-        self._open = 0
+        self._open: Counter[_Kind] = Counter()
+        self._ended: set[_Kind] = set()
+        """What has ended since somebody looked."""
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -26,17 +32,30 @@ class Traffic:
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         """Let a request through and count it meanwhile."""
-        self._open += 1
+        kind = request.method, request.match_info.route.resource
+        self._open[kind] += 1
         self._quiet.clear()
         try:
             return await handler(request)
         finally:
-            self._open -= 1
-            if not self._open:
-                self._quiet.set()
+            self._open[kind] -= 1
+            self._ended.add(kind)
+            if not self._open[kind]:
+                del self._open[kind]
+                if not self._open:
+                    self._quiet.set()
+
+    def routes(self) -> set[str]:
+        """What is being served, or was since this was asked before; each route once."""
+        ended, self._ended = self._ended, set()
+        return {f"{method} {_name(resource)}" for method, resource in ended.union(self._open)}
 
     async def ended(self, *, within_s: float) -> None:
         """Wait until no request is in progress, but not longer than that."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._quiet.wait()
+
+
+def _name(resource: web.AbstractResource | None) -> str:
+    return "unmatched" if resource is None else resource.canonical

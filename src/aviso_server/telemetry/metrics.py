@@ -226,7 +226,9 @@ class Metrics:
         """Show at zero what operators alert on, so that the first event is a change."""
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
-            if not item.labels and item not in (*s.ARCHIVE, *s.STORE):
+            if item.kind is s.Kind.HISTOGRAM and not item.labels:
+                self._timing(item)
+            elif not item.labels and item not in (*s.ARCHIVE, *s.STORE):
                 self._of(item)
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
@@ -248,6 +250,10 @@ class Metrics:
         self._of(s.CONNECTED, self._backend)
         self._of(s.STORING, self._backend)
         self._of(s.RECONNECTS, self._backend)
+
+    def loop_lag(self) -> Timing:
+        """How late the event loop is."""
+        return self._timing(s.LOOP_LAG)
 
     # Requests
 

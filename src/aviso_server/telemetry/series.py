@@ -19,6 +19,9 @@ LIFETIMES = (
 REPLAYS = (*SECONDS, 30.0, 60.0, 300.0)
 """Buckets for whole replays, which may be paced by a slow reader, in seconds."""
 
+LAGS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Buckets for how late the event loop is, in seconds."""
+
 
 class Kind(Enum):
     """How a series grows, and what several processes make together."""
@@ -234,6 +237,13 @@ AUTH_DURATION = Series(
     ("mode",),
     "Time to decide a credential.",
 )
+LOOP_LAG = Series(
+    "aviso_loop_lag_seconds",
+    Kind.HISTOGRAM,
+    (),
+    "How late the event loop was, looked at 40 times per second.",
+    LAGS,
+)
 ARCHIVE_UP = Series("aviso_archive_up", Kind.SUM, (), "1 while the managed archive job runs.")
 ARCHIVE_LAG = Series(
     "aviso_archive_lag_notifications",
@@ -267,7 +277,7 @@ STORE = (STORE_BYTES, STORE_LIMIT, STORE_FREE)
 """Shown once measured: a zero would be an empty disk."""
 
 SERIES = (
-    *(BUILD_INFO, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
+    *(BUILD_INFO, LOOP_LAG, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
     *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS, STORING, FAULTS),
     *(*STORE, STREAM_MESSAGES, STREAM_BYTES),
     *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),

@@ -1,0 +1,93 @@
+"""A watchdog on the event loop: how late it is, and who was being served when it was too late.
+
+One loop serves everybody, so whatever holds it holds everybody up (D37). A timer that is due every
+``TICK_S`` notes how late it comes. A stall of any length shows as one late tick, so count the late
+ones instead of looking at quantiles.
+
+A loop is also late when the machine is busy with something else. So the warning goes by what the
+loop's own thread has worked meanwhile, too, and tells both.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from aviso_server.telemetry.metrics import Timing
+
+TICK_S = 0.025
+BUDGET_S = 0.05
+"""Lateness that is worth a warning: more than twice what one request may take."""
+QUIET_S = 10.0
+"""Between two warnings; what came in between is counted."""
+MAX_ROUTES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Where the watchdog reads the time."""
+
+    now: Callable[[], float] = time.monotonic
+    worked: Callable[[], float] = time.thread_time
+    """Processor time of the thread that asks."""
+
+
+class LoopWatch:
+    """Measures the lag of the loop it is started in."""
+
+    def __init__(
+        self,
+        lag: Timing,
+        routes: Callable[[], Iterable[str]],
+        *,
+        clocks: Clocks | None = None,
+    ) -> None:
+        self._lag = lag
+        self._routes = routes
+        self._clocks = clocks or Clocks()
+        self._due = self._clocks.now() + TICK_S
+        self._worked = self._clocks.worked()
+        self._warned_at = float("-inf")
+        self._unreported = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._due = self._clocks.now() + TICK_S
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def look(self) -> None:
+        """Note how late it is: this should be called a tick after it was called before."""
+        now, worked = self._clocks.now(), self._clocks.worked()
+        late, busy = max(0.0, now - self._due), worked - self._worked
+        self._due, self._worked = now + TICK_S, worked
+        self._lag.observe(late)
+        routes = self._routes()  # those since the last look, so to be asked each time
+        if min(late, busy) > BUDGET_S:
+            self._warn(now, late, busy, routes)
+
+    def _warn(self, now: float, late: float, busy: float, routes: Iterable[str]) -> None:
+        if now - self._warned_at < QUIET_S:
+            self._unreported += 1
+            return
+        structlog.get_logger().warning(
+            "The event loop was held up",
+            event_name="api.loop.late",
+            lag_seconds=round(late, 3),
+            busy_seconds=round(busy, 3),
+            routes=sorted(routes)[:MAX_ROUTES],
+            unreported=self._unreported,
+        )
+        self._warned_at, self._unreported = now, 0
+
+    def _tick(self) -> None:
+        self.look()
+        self.start()
