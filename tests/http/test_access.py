@@ -419,6 +419,7 @@ def test_every_route_has_the_policy_of_the_contract() -> None:
         "/ready",
         "/static/",
         "/swagger-ui/",
+        "/swagger-ui/index.html",
         "/api-docs/openapi.json",
         "/api/v1/schema",
         "/api/v1/schema/",

@@ -302,7 +302,11 @@ async def test_a_fault_before_the_headers_is_a_500() -> None:
     """http.md 5: an unexpected exception has a fixed answer that tells nothing else."""
     parts = Parts(_Unreachable({}))
     async with edge(settings(), parts) as broken, wired(broken.running) as wire:
-        answer = await wire.ask("GET", "/ready")
+        with recorded() as kept:
+            answer = await wire.ask("GET", "/ready")
+        (record,) = kept.all("api.request.processing.failed")
+        assert (record["outcome"], record["error_type"]) == ("error", "internal_error")
+        assert record["error_chain"] == ["RuntimeError: secret"]
         assert answer.status == 500
         assert answer.body == (
             b'{"code":"INTERNAL_ERROR","error":"internal_error","message":"Internal server error",'

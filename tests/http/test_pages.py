@@ -171,7 +171,13 @@ PROTECTING = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-PAGES = ["/", "/static/icon.svg", "/swagger-ui/", "/swagger-ui/swagger-ui.css"]
+PAGES = [
+    "/",
+    "/static/icon.svg",
+    "/swagger-ui/",
+    "/swagger-ui/index.html",
+    "/swagger-ui/swagger-ui.css",
+]
 
 
 @asynccontextmanager

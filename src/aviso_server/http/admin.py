@@ -13,6 +13,7 @@ from aviso_server.http.body import read_body
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.limits import BodyTooSlow
 from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.relay.admin import parse_id
 
 
 async def wipe_stream(request: web.Request) -> web.Response:
@@ -67,7 +68,9 @@ async def delete_notification(request: web.Request) -> web.Response:
     notification_id = request.match_info["notification_id"]
     journal = _journal(request).bind(notification_id=notification_id)
     try:
-        stream_key, sequence = await request.app[SERVICES].administration.delete(notification_id)
+        stream, sequence = parse_id(notification_id)
+        journal = journal.bind(stream_key=stream, sequence=sequence)
+        stream_key, _ = await request.app[SERVICES].administration.delete(notification_id)
     except InvalidRequest as error:
         journal.warning("Invalid id", event_name="admin.notification.delete.invalid_id")
         return _deleted(request, 400, error.message)
@@ -83,7 +86,6 @@ async def delete_notification(request: web.Request) -> web.Response:
         "Notification deleted",
         event_name="admin.notification.delete.succeeded",
         stream_key=stream_key,
-        sequence=sequence,
     )
     return _deleted(request, 200, "Notification deleted")
 

@@ -26,16 +26,17 @@ from yarl import URL
 
 from aviso_server.core.errors import RequestError
 from aviso_server.core.operation import Operation
-from aviso_server.http.errors import error_answer, row_of
+from aviso_server.http.errors import error_answer
+from aviso_server.http.journal import about
 from aviso_server.http.limits import HeadTooLarge
 from aviso_server.http.tls import HANDSHAKE_S
 
 MAX_FIELDS = 128
 """Header fields of one request."""
 
-MAX_PATH = 4096
-"""Bytes of a path that is looked for; nothing has a longer one. aiohttp looks at every slash,
-each time through all that is before it."""
+MAX_PATH, MAX_STEPS = 8190, 64
+"""Bytes and slashes of a path that is looked for; nothing has a longer one. aiohttp looks for a
+route at every slash, each time through all that is before it."""
 
 _NOWHERE = URL("/no/such/path")
 
@@ -180,7 +181,7 @@ class Connection(RequestHandler):
             # There are no others. They are ignored, for aiohttp cannot name some of them.
             message = _without(message, hdrs.EXPECT)
             self._messages[-1] = (message, payload)
-        if len(message.path) > MAX_PATH and len(message.url.raw_path) > MAX_PATH:
+        if len(message.path) > MAX_STEPS and _leads_nowhere(message.url.raw_path):
             self._messages[-1] = (message._replace(url=_NOWHERE), payload)
 
     def _look_at_fault(self, fault: _ErrInfo) -> None:
@@ -244,6 +245,10 @@ class Connection(RequestHandler):
         )
 
 
+def _leads_nowhere(path: str) -> bool:
+    return len(path) > MAX_PATH or path.count("/") > MAX_STEPS
+
+
 def _without(message: RawRequestMessage, name: str) -> RawRequestMessage:
     headers = CIMultiDict(message.headers)
     headers.popall(name)
@@ -253,14 +258,11 @@ def _without(message: RawRequestMessage, name: str) -> RawRequestMessage:
 def _refusal(error: RequestError) -> "_Anonymous":
     """The usual error object, with an id that the log knows."""
     request_id = str(uuid4())
-    row = row_of(error, Operation.NOTIFY)
     structlog.get_logger().warning(
         "Request over a limit",
         event_name="api.request.limit.reached",
         request_id=request_id,
-        error_code=row.code,
-        error=row.error,
-        error_message=error.message,
+        **about(error, Operation.NOTIFY),
     )
     answer = error_answer(error, Operation.NOTIFY, request_id)
     answer.headers["X-Request-ID"] = request_id

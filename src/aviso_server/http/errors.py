@@ -41,6 +41,8 @@ class Row(NamedTuple):
     error: str | None
 
 
+INTERNAL_ERROR = Row(500, "INTERNAL_ERROR", "internal_error")
+
 TABLE: dict[type[AvisoError], Row] = {
     BodyTooLarge: Row(413, "PAYLOAD_TOO_LARGE", "Payload Too Large"),
     MalformedBody: Row(400, "INVALID_JSON", None),
@@ -56,7 +58,7 @@ TABLE: dict[type[AvisoError], Row] = {
     MalformedHeader: Row(401, "UNAUTHORIZED", "unauthorized"),
     Forbidden: Row(403, "FORBIDDEN", "forbidden"),
     Unavailable: Row(503, "SERVICE_UNAVAILABLE", "service_unavailable"),
-    Undecided: Row(500, "INTERNAL_ERROR", "internal_error"),
+    Undecided: INTERNAL_ERROR,
     StorageFailed: Row(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
     SetupFailed: Row(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
 }
@@ -105,8 +107,8 @@ def error_answer(
 def unexpected_answer(request_id: str) -> web.Response:
     """What a client sees of a fault nobody foresaw; the log has the rest."""
     body: Json = {
-        "code": "INTERNAL_ERROR",
-        "error": "internal_error",
+        "code": INTERNAL_ERROR.code,
+        "error": INTERNAL_ERROR.error,
         "message": "Internal server error",
         "request_id": request_id,
     }

@@ -17,6 +17,39 @@ from aviso_server.http.access import actor
 from aviso_server.http.errors import row_of
 from aviso_server.http.limits import BodyTooSlow, TooManyRequests
 from aviso_server.http.services import REQUEST_ID
+from aviso_server.telemetry.redaction import redact_text
+
+MAX_TEXT = 200
+"""Characters of one text of an error chain."""
+_MAX_LOOKED_AT = 2000
+"""Of these, so many are looked at: what is cut off must not be the end of a secret."""
+
+
+def about(error: AvisoError, operation: Operation) -> dict[str, object]:
+    """What every record about an error tells (D31); the client sees no more than the message."""
+    row = row_of(error, operation)
+    return {
+        "outcome": "error",
+        "error_code": row.code,
+        "error": row.error,
+        "error_type": row.error,
+        "error_message": error.message,
+        "error_chain": chain_of(error),
+    }
+
+
+def chain_of(error: BaseException) -> list[str]:
+    """The texts of an error and its causes, the outermost first; redacted and cut."""
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(texts) < 10:
+        if isinstance(cause, AvisoError):
+            texts += [cause.message, cause.details]
+        else:
+            texts.append(f"{type(cause).__name__}: {cause}")
+        cause = cause.__cause__
+    cut = (redact_text(text[:_MAX_LOOKED_AT])[:MAX_TEXT] for text in texts)
+    return list(dict.fromkeys(cut))
 
 
 def log_refused(
@@ -28,14 +61,10 @@ def log_refused(
     topic: str | None = None,
 ) -> None:
     """Log why a request was not served; its parsing, its validation, or our failure."""
-    row = row_of(error, operation)
     fields = {
         "request_id": request[REQUEST_ID],
         **actor(request),
-        "error_code": row.code,
-        "error": row.error,
-        "error_type": type(error).__name__,
-        "error_message": error.message,
+        **about(error, operation),
         "details": error.details,
     }
     journal = structlog.get_logger()

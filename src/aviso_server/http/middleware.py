@@ -7,7 +7,8 @@ import structlog
 from aiohttp import web
 
 from aviso_server.http.connection import Connection
-from aviso_server.http.errors import unexpected_answer
+from aviso_server.http.errors import INTERNAL_ERROR, unexpected_answer
+from aviso_server.http.journal import chain_of
 from aviso_server.http.services import REQUEST_ID, SERVICES
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -32,8 +33,12 @@ async def identified(request: web.Request, handler: _Handler) -> web.StreamRespo
             "Request failed unexpectedly",
             event_name="api.request.processing.failed",
             request_id=request[REQUEST_ID],
-            error_type=type(error).__name__,
+            outcome="error",
+            error_code=INTERNAL_ERROR.code,
+            error=INTERNAL_ERROR.error,
+            error_type=INTERNAL_ERROR.error,
             error_message=str(error),
+            error_chain=chain_of(error),
             exc_info=True,
         )
         if request.writer.output_size > 0:
