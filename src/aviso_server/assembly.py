@@ -253,6 +253,7 @@ def limit_bounds(settings: Settings) -> Bounds:
         streams=chosen.max_streams,
         streams_per_user=chosen.max_streams_per_user,
         streams_per_address=chosen.max_streams_per_address,
+        notifying=chosen.max_notify_in_progress,
         notify_rate=chosen.notify_rate_per_user,
         notify_burst=chosen.notify_burst_per_user,
     )

@@ -23,8 +23,8 @@ from aviso_server.assembly import build_tls, limit_bounds
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.metered import unmetered
 from aviso_server.core.json import Json
-from aviso_server.http.connection import Site
 from aviso_server.http.services import Services
+from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
 from aviso_server.settings import Settings, SettingsError
 
@@ -164,7 +164,7 @@ class Live:
         found = admit(self.settings, fresh)
         tls = certificates(fresh)
         if tls is not None:
-            await self.site.renew(tls)
+            self.site.renew(tls)
         services = self.services
         services.catalogue = fresh.catalogue
         services.administration = replace(services.administration, catalogue=fresh.catalogue)

@@ -35,9 +35,10 @@ from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
 from aviso_server.http.app import build_app
-from aviso_server.http.connection import Rules, Site
+from aviso_server.http.connection import Rules
 from aviso_server.http.metrics import exposed
 from aviso_server.http.services import Services
+from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic

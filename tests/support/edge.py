@@ -16,7 +16,8 @@ from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
-from aviso_server.http.connection import Rules, Site
+from aviso_server.http.connection import Rules
+from aviso_server.http.site import Site
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Recovery

@@ -12,6 +12,7 @@ from aviso_server.http.access import POLICIES, auth_check, guarded
 from aviso_server.http.body import answer_expectation
 from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import finish_headers, identified
+from aviso_server.http.overload import Shedding
 from aviso_server.http.services import SERVICES, Services
 from aviso_server.relay.overview import Overview
 
@@ -57,7 +58,8 @@ def build_app(services: Services) -> web.Application:
     """The application over its services."""
     # Bodies are bounded by read_body, which also answers in the contract's words.
     app = web.Application(
-        middlewares=[identified, guarded], client_max_size=services.max_body_bytes
+        middlewares=[identified, Shedding(services).shed, guarded],
+        client_max_size=services.max_body_bytes,
     )
     app[SERVICES] = services
     app.on_response_prepare.append(finish_headers)

@@ -10,10 +10,7 @@ cannot take the earlier ones away.
 """
 
 import asyncio
-import socket
-import ssl
 from dataclasses import dataclass
-from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -29,7 +26,6 @@ from aviso_server.core.operation import Operation
 from aviso_server.http.errors import error_answer
 from aviso_server.http.journal import about
 from aviso_server.http.limits import HeadTooLarge
-from aviso_server.http.tls import HANDSHAKE_S
 
 MAX_FIELDS = 128
 """Header fields of one request."""
@@ -65,7 +61,14 @@ class Rules:
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_ending", "_head_bytes", "_head_timer", "_latest", "_refused", "_rules")
+    __slots__ = (
+        "_ending",
+        "_head_bytes",
+        "_head_timer",
+        "_latest",
+        "_refused",
+        "_rules",
+    )
 
     _latest: StreamReader
     """Body of the request whose head came last."""
@@ -278,59 +281,3 @@ class _Anonymous(web.Response):
     async def _prepare_headers(self) -> None:
         await super()._prepare_headers()
         self.headers.popall(hdrs.SERVER, None)
-
-
-class Site(web.BaseSite):
-    """Serves a runner's application on a listening socket, over our connections."""
-
-    def __init__(
-        self,
-        runner: web.AppRunner,
-        listener: socket.socket,
-        *,
-        rules: Rules | None = None,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        super().__init__(runner, backlog=1024)
-        self._tls = tls
-        self._listener = listener
-        self._rules = rules or Rules()
-
-    @property
-    def name(self) -> str:
-        """The address."""
-        host, port = self._listener.getsockname()[:2]
-        return f"{'https' if self._tls else 'http'}://{host}:{port}"
-
-    async def start(self) -> None:
-        """Accept connections."""
-        await super().start()
-        self._server = await self._listen()
-
-    async def renew(self, tls: ssl.SSLContext) -> None:
-        """Use other certificates for connections from now on; those that are open stay.
-
-        The new listener shares the socket and is there before the old one goes, so no
-        connection is refused meanwhile.
-        """
-        before, self._tls = self._server, tls
-        self._server = await self._listen()
-        if before is not None:
-            before.close()
-
-    async def stop(self) -> None:
-        """Accept no more."""
-        await super().stop()
-        self._listener.close()
-
-    async def _listen(self) -> asyncio.AbstractServer:
-        server = self._runner.server
-        if server is None:
-            raise RuntimeError("the runner has not been set up")
-        return await asyncio.get_running_loop().create_server(
-            partial(Connection, server, self._rules),
-            sock=self._listener.dup(),
-            backlog=self._backlog,
-            ssl=self._tls,
-            ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
-        )

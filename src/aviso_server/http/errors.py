@@ -25,7 +25,7 @@ from aviso_server.core.errors import (
 )
 from aviso_server.core.json import Json, compact
 from aviso_server.core.operation import Operation
-from aviso_server.http.limits import BodyTooSlow, HeadTooLarge, TooManyRequests
+from aviso_server.http.limits import BodyTooSlow, HeadTooLarge, Overloaded, TooManyRequests
 
 JSON_TYPE = {"Content-Type": "application/json"}
 
@@ -52,6 +52,7 @@ TABLE: dict[type[AvisoError], Row] = {
     InvalidRequest: Row(400, None, None),
     TooManyRequests: Row(429, "TOO_MANY_REQUESTS", "Too Many Requests"),
     BodyTooSlow: Row(408, "REQUEST_TIMEOUT", "Request Timeout"),
+    Overloaded: Row(503, "SERVER_OVERLOADED", "Server Overloaded"),
     HeadTooLarge: Row(431, "REQUEST_HEAD_TOO_LARGE", "Request Head Too Large"),
     KeyReused: Row(409, "IDEMPOTENCY_KEY_REUSED", "Idempotency Key Reused"),
     Unauthorized: Row(401, "UNAUTHORIZED", "unauthorized"),
@@ -96,7 +97,7 @@ def error_answer(
     headers = JSON_TYPE
     if isinstance(error, StorageFailed | SetupFailed):
         headers = {**JSON_TYPE, "Retry-After": str(RETRY_AFTER_S)}
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests | Overloaded):
         headers = {**JSON_TYPE, "Retry-After": str(error.retry_after_s)}
     response = web.Response(status=status, body=compact(body), headers=headers)
     if isinstance(error, BodyTooLarge | BodyTooSlow):

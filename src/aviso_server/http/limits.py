@@ -1,4 +1,5 @@
-"""Limits on what callers may do at the same time and per second; over them the answer is 429.
+"""Limits on what callers may do at the same time and per second; over them the answer is 429,
+or 503 where it is too much of all callers together.
 
 Everything is counted in one process: with several workers each has its own counts. Addresses are
 those of the connections. What a proxy says about its clients is not believed, for anybody can
@@ -14,6 +15,9 @@ from aviso_server.core.errors import RequestError
 
 STREAM_RETRY_S = 10
 """Told to a client that gets no stream: others end when they end, so this is a guess."""
+
+OVERLOAD_RETRY_S = 2
+"""Told to a producer while there are too many: what is in progress takes less than that."""
 
 MAX_BUCKETS = 10_000
 """Callers whose rate is remembered; full buckets are forgotten first, which changes nothing."""
@@ -34,6 +38,15 @@ class BodyTooSlow(RequestError):
         super().__init__(f"Request body did not arrive within {limit_s:g} seconds")
 
 
+class Overloaded(RequestError):
+    """There is more to do than can be done in time; nothing was done for this."""
+
+    retry_after_s = OVERLOAD_RETRY_S
+
+    def __init__(self) -> None:
+        super().__init__("Too many notifications at once, nothing was stored. Try again later")
+
+
 class HeadTooLarge(RequestError):
     """The head of a request is over its limits (D32)."""
 
@@ -52,6 +65,8 @@ class Bounds:
     streams_per_user: int = 0
     """Authenticated users only: anonymous ones cannot be told apart."""
     streams_per_address: int = 0
+    notifying: int = 0
+    """Requests to notify in progress at the same time."""
     notify_rate: int = 0
     """Notifications per second and caller, in the long run."""
     notify_burst: int = 1000

@@ -21,8 +21,8 @@ from aviso_server.core.errors import (
     WrongShape,
 )
 from aviso_server.core.schema import Catalogue
-from aviso_server.http.connection import Site
 from aviso_server.http.middleware import finish_headers, identified
+from aviso_server.http.site import Site
 from aviso_server.telemetry.metrics import UNKNOWN, Metrics, Number, Timing
 
 PATH = "/metrics"

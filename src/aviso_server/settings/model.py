@@ -187,6 +187,7 @@ class Limits(Section):
     max_streams: Count = 20_000
     max_streams_per_user: Count = 1000
     max_streams_per_address: Count = 0
+    max_notify_in_progress: Count = 1000
     notify_rate_per_user: Count = 0
     notify_burst_per_user: Whole = 1000
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import structlog
 
 from aviso_server.telemetry.metrics import Timing
+from aviso_server.telemetry.sparing import Sparing
 
 TICK_S = 0.025
 BUDGET_S = 0.05
@@ -49,8 +50,7 @@ class LoopWatch:
         self._clocks = clocks or Clocks()
         self._due = self._clocks.now() + TICK_S
         self._worked = self._clocks.worked()
-        self._warned_at = float("-inf")
-        self._unreported = 0
+        self._warnings = Sparing(QUIET_S, self._clocks.now)
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -72,11 +72,11 @@ class LoopWatch:
         self._lag.observe(late)
         routes = self._routes()  # those since the last look, so to be asked each time
         if min(late, busy) > BUDGET_S:
-            self._warn(now, late, busy, routes)
+            self._warn(late, busy, routes)
 
-    def _warn(self, now: float, late: float, busy: float, routes: Iterable[str]) -> None:
-        if now - self._warned_at < QUIET_S:
-            self._unreported += 1
+    def _warn(self, late: float, busy: float, routes: Iterable[str]) -> None:
+        unreported = self._warnings.ask()
+        if unreported is None:
             return
         structlog.get_logger().warning(
             "The event loop was held up",
@@ -84,9 +84,8 @@ class LoopWatch:
             lag_seconds=round(late, 3),
             busy_seconds=round(busy, 3),
             routes=sorted(routes)[:MAX_ROUTES],
-            unreported=self._unreported,
+            unreported=unreported,
         )
-        self._warned_at, self._unreported = now, 0
 
     def _tick(self) -> None:
         self.look()

@@ -1,0 +1,86 @@
+"""Too much at once: requests wait for their turn, and notifications are refused (D37).
+
+A server that is behind gets further behind with everything it takes on, and its clients give up
+while it still works for them. Those that it refuses at once can wait and come again.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+from aiohttp import web
+
+from aviso_server.auth.access import Policy
+from aviso_server.core.errors import RequestError
+from aviso_server.core.operation import Operation
+from aviso_server.http.access import POLICIES
+from aviso_server.http.errors import error_answer
+from aviso_server.http.journal import about
+from aviso_server.http.limits import Overloaded
+from aviso_server.http.metrics import count_refused
+from aviso_server.http.services import REQUEST_ID, Services
+from aviso_server.http.turnstile import Turnstile
+from aviso_server.telemetry.sparing import Sparing
+
+MAX_BEHIND_S = 2.0
+"""How long a request may have waited for its turn: then all who wait as long are refused."""
+
+PROBES = ("/health", "/ready")
+
+LOG_EVERY_S = 10.0
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Shedding:
+    """Keeps order among requests, and refuses notifications while there are too many of them."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._turnstile = Turnstile()
+        self._in_progress = 0
+        self._reports = Sparing(LOG_EVERY_S, services.limits.clock)
+
+    @web.middleware
+    async def shed(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Let a request through to access control and its handler, or answer 503.
+
+        Probes neither wait nor are refused: who asks whether the server lives would kill it.
+        """
+        if request.path in PROBES:
+            return await handler(request)
+        await self._turnstile.enter()
+        if request.app[POLICIES].get(request.match_info.route) is not Policy.WRITE:
+            return await handler(request)
+        try:
+            with self._counted():
+                return await handler(request)
+        except Overloaded as error:
+            self._report(request, error)
+            count_refused(self._services.sources.metrics, self._services.catalogue, error, None)
+            return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        limit = self._services.limits.bounds.notifying
+        if 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S:
+            raise Overloaded
+        self._in_progress += 1
+        try:
+            yield
+        finally:
+            self._in_progress -= 1
+
+    def _report(self, request: web.Request, error: RequestError) -> None:
+        """Log now and then: writing a line for each would be most of the work."""
+        unreported = self._reports.ask()
+        if unreported is not None:
+            structlog.get_logger().warning(
+                "Notifications are refused, for there are too many at once",
+                event_name="api.request.limit.reached",
+                request_id=request[REQUEST_ID],
+                **about(error, Operation.NOTIFY),
+                in_progress=self._in_progress,
+                behind_seconds=round(self._turnstile.behind_s, 3),
+                unreported=unreported,
+            )

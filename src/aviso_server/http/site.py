@@ -1,0 +1,124 @@
+"""The listening socket: connections are taken from it, and served by ``Connection``."""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from contextlib import suppress
+
+import structlog
+from aiohttp import web
+
+from aviso_server.http.connection import Connection, Rules
+from aviso_server.http.tls import HANDSHAKE_S
+
+PER_TURN = 64
+"""Connections taken in one turn of the loop."""
+
+_OPEN_S = 1.0
+"""How long the handshakes of TLS get that are under way at the end."""
+
+BACKLOG = 4096
+"""Connections that may wait to be taken; the system may allow fewer."""
+
+
+class Site(web.BaseSite):
+    """Serves a runner's application on a listening socket, over our connections.
+
+    uvloop's own servers take one connection in each turn of the loop. Under load turns are long,
+    and clients, health probes among them, would wait for thousands of turns.
+    """
+
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        listener: socket.socket,
+        *,
+        rules: Rules | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(runner)
+        self._listener = listener
+        self._rules = rules or Rules()
+        self._tls = tls
+        self._opening: set[asyncio.Task[None]] = set()
+        self._reserve = -1
+        """A file that is given up when there are no others, to refuse connections."""
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        host, port = self._listener.getsockname()[:2]
+        return f"{'https' if self._tls else 'http'}://{host}:{port}"
+
+    async def start(self) -> None:
+        """Accept connections."""
+        await super().start()
+        self._reserve = os.open(os.devnull, os.O_RDONLY)
+        self._listener.setblocking(False)  # noqa: FBT003
+        self._listener.listen(BACKLOG)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def renew(self, tls: ssl.SSLContext) -> None:
+        """Use other certificates for connections from now on; those that are open stay."""
+        self._tls = tls
+
+    async def stop(self) -> None:
+        """Accept no more; those that were accepted are opened, if that does not take long."""
+        await super().stop()
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        os.close(self._reserve)
+        if self._opening:
+            _, late = await asyncio.wait(self._opening, timeout=_OPEN_S)
+            for task in late:
+                task.cancel()
+
+    def _accept(self) -> None:
+        """Take the connections that wait."""
+        for _ in range(PER_TURN):
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+                self._refuse_one()
+                return
+            connection.setblocking(False)  # noqa: FBT003
+            task = asyncio.get_running_loop().create_task(self._open(connection))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    def _refuse_one(self) -> None:
+        """Close a connection for which there is no file: otherwise it would hang, and we spin."""
+        os.close(self._reserve)
+        with suppress(OSError):
+            self._listener.accept()[0].close()
+        self._reserve = os.open(os.devnull, os.O_RDONLY)
+        structlog.get_logger().error(
+            "No files left for connections", event_name="api.connection.refused"
+        )
+
+    async def _open(self, connection: socket.socket) -> None:
+        server = self._runner.server
+        if server is None:  # pragma: no cover - the runner is cleaned up after the site is stopped
+            connection.close()
+            return
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: Connection(server, self._rules),
+                connection,
+                ssl=self._tls,
+                ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
+            )
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        except OSError as error:  # also those of TLS
+            connection.close()
+            structlog.get_logger().debug(
+                "Connection failed", event_name="api.connection.failed", error=str(error)
+            )

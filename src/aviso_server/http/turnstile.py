@@ -1,0 +1,54 @@
+"""Lets requests begin a few at a time, so that a crowd keeps nobody else out (D37).
+
+Thousands of requests may arrive in one turn of the loop, and would all be worked on in the next:
+whoever comes later waits for all of them, a health probe and a stream with a heartbeat due as
+well. So only some begin in each turn, and the others wait here in their order.
+
+How long they wait tells how far the server is behind.
+"""
+
+import asyncio
+from collections import deque
+
+PER_TURN = 16
+"""Requests that begin in one turn: some milliseconds of work."""
+
+
+class Turnstile:
+    """The queue in front of the handlers of one process."""
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._begun = 0
+        """In this turn."""
+        self._turning = False
+        self.behind_s = 0.0
+        """How long the request that was let in last had waited."""
+
+    async def enter(self) -> None:
+        """Return when a request may begin: at once, if few have begun in this turn."""
+        loop = asyncio.get_running_loop()
+        if not self._turning:
+            self._turning = True
+            loop.call_soon(self._turn, loop)
+        if self._queue or self._begun >= PER_TURN:
+            waiter = loop.create_future()
+            self._queue.append((waiter, loop.time()))
+            await waiter
+        else:
+            self._begun += 1
+            self.behind_s = 0.0
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the next ones in."""
+        self._begun = 0
+        while self._queue and self._begun < PER_TURN:
+            waiter, since = self._queue.popleft()
+            if waiter.done():
+                continue  # its connection is gone
+            self._begun += 1
+            self.behind_s = loop.time() - since
+            waiter.set_result(None)
+        self._turning = self._begun > 0
+        if self._turning:
+            loop.call_soon(self._turn, loop)
