@@ -15,6 +15,7 @@ from bench.figures import Figure, Skipped, Value
 from bench.filters import publish_cost
 from bench.rates import QUICK, Bench, Sizes
 from bench.served import HERE, Conditions
+from bench.stalls import stalls
 from rich.console import Console
 
 HELP = """Measure the server on this machine.
@@ -49,6 +50,7 @@ class Part(StrEnum):
     FILTERS = "filters"
     COSTS = "costs"
     DEEP = "deep"
+    STALLS = "stalls"
     ARCHIVE = "archive"
     CONSOLE = "console"
     JOBS = "jobs"
@@ -142,6 +144,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
         Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
         Part.CONSOLE: lambda: _console(plan),
         Part.JOBS: lambda: _jobs(sizes, plan.progress, only),
+        Part.STALLS: lambda: stalls(sizes.runs, plan.progress),
         Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
     for part in dict.fromkeys(parts):

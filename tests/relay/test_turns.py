@@ -84,4 +84,5 @@ async def test_a_batch_never_takes_many_items_in_one_turn() -> None:
         "BodyTooLarge",
         "MalformedBody",
     ]
+    assert not any(r.error.__traceback__ for r in results if isinstance(r, Declined))
     assert max(map(backend.turns.count, set(backend.turns))) <= TURN_BYTES // 512

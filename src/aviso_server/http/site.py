@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import ssl
+import time
 from contextlib import suppress
 
 import structlog
@@ -12,9 +13,12 @@ from aiohttp import web
 
 from aviso_server.http.connection import Connection, Rules
 from aviso_server.http.tls import HANDSHAKE_S
+from aviso_server.telemetry.sparing import Sparing
 
 PER_TURN = 64
 """Connections taken in one turn of the loop."""
+
+LOG_EVERY_S = 10.0
 
 _OPEN_S = 1.0
 """How long the handshakes of TLS get that are under way at the end."""
@@ -43,6 +47,7 @@ class Site(web.BaseSite):
         self._rules = rules or Rules()
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
+        self._refusals = Sparing(LOG_EVERY_S, time.monotonic)
         self._reserve = -1
         """A file that is given up when there are no others, to refuse connections."""
 
@@ -98,9 +103,13 @@ class Site(web.BaseSite):
         with suppress(OSError):
             self._listener.accept()[0].close()
         self._reserve = os.open(os.devnull, os.O_RDONLY)
-        structlog.get_logger().error(
-            "No files left for connections", event_name="api.connection.refused"
-        )
+        unreported = self._refusals.ask()
+        if unreported is not None:
+            structlog.get_logger().error(
+                "No files left for connections",
+                event_name="api.connection.refused",
+                unreported=unreported,
+            )
 
     async def _open(self, connection: socket.socket) -> None:
         server = self._runner.server

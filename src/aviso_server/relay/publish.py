@@ -38,6 +38,10 @@ class Declined:
     event_type: str | None = None
     """Which it would have been, as far as that is known."""
 
+    def __post_init__(self) -> None:
+        """Let go of where the error came from: its frames hold all that was made of the item."""
+        self.error.__traceback__ = self.error.__context__ = self.error.__cause__ = None
+
 
 async def publish(
     backend: Backend, notification: Notification, *, key: str, owner: str

@@ -5,7 +5,7 @@ One loop serves everybody, so whatever holds it holds everybody up (D37). A time
 ones instead of looking at quantiles.
 
 A loop is also late when the machine is busy with something else. So the warning goes by what the
-loop's own thread has worked meanwhile, too, and tells both.
+loop's own thread has worked meanwhile, too, and tells both. Without a request nobody waits.
 """
 
 import asyncio
@@ -70,11 +70,11 @@ class LoopWatch:
         late, busy = max(0.0, now - self._due), worked - self._worked
         self._due, self._worked = now + TICK_S, worked
         self._lag.observe(late)
-        routes = self._routes()  # those since the last look, so to be asked each time
-        if min(late, busy) > BUDGET_S:
+        routes = sorted(self._routes())  # those since the last look, so to be asked each time
+        if routes and min(late, busy) > BUDGET_S:
             self._warn(late, busy, routes)
 
-    def _warn(self, late: float, busy: float, routes: Iterable[str]) -> None:
+    def _warn(self, late: float, busy: float, routes: list[str]) -> None:
         unreported = self._warnings.ask()
         if unreported is None:
             return
@@ -83,7 +83,7 @@ class LoopWatch:
             event_name="api.loop.late",
             lag_seconds=round(late, 3),
             busy_seconds=round(busy, 3),
-            routes=sorted(routes)[:MAX_ROUTES],
+            routes=routes[:MAX_ROUTES],
             unreported=unreported,
         )
 
