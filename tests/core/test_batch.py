@@ -74,7 +74,7 @@ def test_lines_that_are_not_blank_are_items(body: bytes, block: int) -> None:
             texts(body, block=block)
 
 
-@pytest.mark.parametrize("body", [b'[1,\n {"b":tru}]', b'\n[1,2,{"a":1}}', b'[1,\n"\xff'])
+@pytest.mark.parametrize("body", [b'[1,\n {"b":yes}]', b'\n[1,2,{"a":1}}', b'[1,\n"\xff'])
 def test_the_place_of_a_fault_is_that_in_the_whole_body(body: bytes) -> None:
     """An element is explained by itself, but its line and column are those the client sees."""
     with pytest.raises(MalformedBody) as whole:

@@ -162,9 +162,9 @@ async def test_an_item_has_the_limit_of_a_request_that_comes_alone() -> None:
 async def test_nothing_of_an_array_with_a_fault_is_stored() -> None:
     """An array is one JSON text, so one broken element breaks it; lines are texts of their own."""
     async with connected(settings()) as client:
-        status, answer = await post(client, b"[" + _line(GOOD) + b',\n {"event_type": tru}]')
+        status, answer = await post(client, b"[" + _line(GOOD) + b',\n {"event_type": yes}]')
         assert (status, answer["code"]) == (400, "INVALID_JSON")
-        assert answer["message"].endswith(" at line 2 column 21")
+        assert answer["message"].endswith(" at line 2 column 17")
         assert (await client.notify("ev", {"region": "n"}))["sequence"] == 1
 
 

@@ -226,10 +226,9 @@ class Metrics:
         """Show at zero what operators alert on, so that the first event is a change."""
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
-            if item.kind is s.Kind.HISTOGRAM and not item.labels:
-                self._timing(item)
-            elif not item.labels and item not in (*s.ARCHIVE, *s.STORE):
+            if not item.labels and item not in (*s.ARCHIVE, *s.STORE, s.LOOP_LAG):
                 self._of(item)
+        self.loop_lag()
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
             for outcome in AUTH_OUTCOMES:
