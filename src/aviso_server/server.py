@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 import uvloop
@@ -51,6 +51,9 @@ from aviso_server.telemetry import exposition, log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
 from aviso_server.telemetry.lag import LoopWatch
+
+if TYPE_CHECKING:
+    from aviso_server.lake.lake import Lake
 
 GRACE_S = 25.0
 """How long requests in progress get at shutdown: the process must be gone within 30 s."""
@@ -154,11 +157,8 @@ async def serving(
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
         tls = _certificates(settings)
         metrics = build_metrics(settings, cells)
-        lake = open_lake(settings)
-        if lake is not None:
-            stack.push_async_callback(lake.close)
-        backend = metered(await opened(settings, lake=lake), metrics)
-        stack.push_async_callback(_close, backend)
+        lake, backend = await _open_stores(stack, settings, opened)
+        backend = metered(backend, metrics)
         sources = build_sources(settings, backend, metrics=metrics, archive=lake)
         services = build_services(settings, backend, sources, archive=lake)
         if job is not None:
@@ -178,9 +178,7 @@ async def serving(
         rules = connection_rules(settings)
         site = await stack.enter_async_context(_listening(app, listener, rules, tls))
         # Last in, first out: streams are asked to end, then what is in progress may end.
-        watch = LoopWatch(metrics.loop_lag(), traffic.routes)
-        watch.start()
-        stack.callback(watch.stop)
+        stack.enter_context(_watched(LoopWatch(metrics.loop_lag(), traffic.routes)))
         stack.push_async_callback(traffic.ended, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(sources.stop.request)
@@ -212,6 +210,28 @@ async def _told(
             "The lake cannot be read", event_name="archive.lake.unreadable", error=str(error)
         )
         return job.words()
+
+
+async def _open_stores(
+    stack: AsyncExitStack, settings: Settings, opened: Callable[..., Awaitable[Backend]]
+) -> "tuple[Lake | None, Backend]":
+    """The lake, if there is one, and the backend, which compares itself with it."""
+    lake = open_lake(settings)
+    if lake is not None:
+        stack.push_async_callback(lake.close)
+    backend = await opened(settings, lake=lake)
+    stack.push_async_callback(_close, backend)
+    return lake, backend
+
+
+@contextmanager
+def _watched(watch: LoopWatch) -> Iterator[None]:
+    """Measure how late the loop is while the block runs."""
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
 
 
 @asynccontextmanager

@@ -20,8 +20,13 @@ RESTORED = "backend.jetstream.connection.restored"
 
 def embedded(folder: Path, *, port: int = 0) -> Settings:
     """A server with a store of its own, which survives it."""
-    kept: dict[str, Json] = {"embedded": True, "store_dir": str(folder / "store")}
-    return settings({**on_jetstream("unused", **kept), "application": {"port": port}})
+    kept: dict[str, Json] = {
+        "embedded": True,
+        "store_dir": str(folder / "store"),
+        "reconnect_delay_ms": 100,
+    }
+    backend: dict[str, Json] = {"kind": "jetstream", "jetstream": kept}
+    return settings({"notification_backend": backend, "application": {"port": port}})
 
 
 async def until(listener: Listening[pyaviso.Notification], last: int) -> list[int]:
