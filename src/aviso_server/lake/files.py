@@ -110,12 +110,19 @@ class FileWriter:
         return self._written
 
     def discard(self) -> None:
-        """Remove everything written: it will not be committed."""
+        """Remove everything written: it will not be committed.
+
+        What cannot be removed, on a full or broken disk, is left to the sweep: whatever made the
+        caller give up must not be hidden by another error.
+        """
+        paths = [item.path for item in self._open.values()]
+        paths += [item.path for item in self._written]
         for target in self._open.values():
-            target.writer.close()
-            target.stream.close()
-        remove(self._files, [target.path for target in self._open.values()])
-        remove(self._files, [item.path for item in self._written])
+            with contextlib.suppress(OSError):
+                target.writer.close()
+                target.stream.close()
+        with contextlib.suppress(OSError):
+            remove(self._files, paths)
         self._open.clear()
         self._written = []
 
@@ -180,8 +187,7 @@ def trimmed(place: Place, file: Written, above: int) -> list[Written]:
             writer.write(batch)
         return writer.close()
     except OSError as error:
-        with contextlib.suppress(OSError):
-            writer.discard()
+        writer.discard()
         raise LakeFailed(f"cannot write a part of {file.path} again: {error}") from error
 
 

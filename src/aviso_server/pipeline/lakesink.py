@@ -55,9 +55,8 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
             try:
                 return self._written(iterator, writer, letters)
             except BaseException:
-                # What cannot be removed either, on a full or broken disk, must not hide the error.
+                writer.discard()
                 with contextlib.suppress(OSError):
-                    writer.discard()
                     letters.discard()
                 raise
         except OSError as error:
