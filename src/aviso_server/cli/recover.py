@@ -112,9 +112,13 @@ def _words(item: "Recovery") -> str:
         )
     if item.pending:
         return f"{name}: {item.pending:,} are saved and not yet stored again; --apply does it"
-    if item.restored or item.file is not None:
-        where = f"; saved in {item.file}" if item.file else ""
-        return f"{name}: settled, {item.restored:,} stored again under new sequences{where}"
+    if item.changed or item.restored:
+        where = f", saved in {item.file}" if item.file else ""
+        again = f"; {item.restored:,} stored again under new sequences{where}"
+        return (
+            f"{name}: settled: the log goes on at {stand.continues:,}, everything below is "
+            f"replayed from the lake{again if item.restored else ''}"
+        )
     if stand.empty and stand.mark.through:
         return (
             f"{name}: nothing to do: the log is empty, goes on at {stand.continues:,}, and "

@@ -39,6 +39,7 @@ from aviso_server.pipeline.recover.saved import (
 )
 from aviso_server.pipeline.source.nats import NatsLog, reached
 from aviso_server.pipeline.source.options import read_options
+from aviso_server.pipeline.source.reading import hush
 
 ANSWER_S = 10.0
 
@@ -74,6 +75,8 @@ class Recovery:
     """How many were stored again."""
     pending: int = 0
     """Messages of an earlier run that are still to be stored again."""
+    changed: bool = False
+    """Whether a contradiction was settled just now."""
 
     @property
     def settled(self) -> bool:
@@ -107,6 +110,7 @@ async def _names(options: RecoverOptions, view: View, log: NatsLog) -> Sequence[
 
 @asynccontextmanager
 async def _connected(options: RecoverOptions) -> AsyncIterator[tuple[Connection, NatsLog]]:
+    hush()
     asked = read_options({**options.source, "eventType": "*"})
     try:
         connection = await Connection.open(reached(asked.access))
@@ -159,10 +163,10 @@ class _Settling:
         await self._move(stand)
         after = Stand(stand.schema, stand.mark, stand.continues, stand.continues - 1, None)
         if not saving.count:
-            return Recovery(after)
+            return Recovery(after, changed=True)
         restored = await self._restore(saving.path)
         done = saving.path.with_name(saving.path.name + DONE)
-        return Recovery(after, only_here=saving.count, file=done, restored=restored)
+        return Recovery(after, only_here=saving.count, file=done, restored=restored, changed=True)
 
     async def _let_go(self, stand: Stand) -> None:
         """Empty the log of what was looked at, and of nothing else."""

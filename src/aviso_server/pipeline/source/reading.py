@@ -36,7 +36,7 @@ _Answer = TypeVar("_Answer")
 @asynccontextmanager
 async def opened(options: Options) -> AsyncIterator[Log]:
     """The log behind the transport that was asked for."""
-    _hush()
+    hush()
     # Spark imports this in many short-lived processes, most of which open no log, and the clients
     # take longer to load than everything else.
     if options.access.transport == "http":
@@ -150,7 +150,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _hush() -> None:
+def hush() -> None:
     """Keep Spark's Python workers quiet: nobody configured a log there, and stdout is Spark's."""
     import structlog  # noqa: PLC0415 - as above
 
