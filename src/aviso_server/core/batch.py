@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
-from aviso_server.core.json import STEPS, blocks_outside_strings, parse
+from aviso_server.core.json import parse
+from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, parse_request
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")

@@ -11,13 +11,10 @@ the place up where it would have to go far (``_WINDOW``).
 """
 
 import re
-from collections.abc import Iterator
 from math import isinf
 from typing import NoReturn, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from aviso_server.core.errors import MalformedBody
 
@@ -49,11 +46,6 @@ _WINDOW = 64 * 1024
 """How far a number out of range is looked for, to say where it is: some milliseconds."""
 _BLOCK = 64 * 1024
 """Bytes scanned in one step: bounds the arrays made for it."""
-_QUOTE, _BLANK = b'" '
-STEPS = np.zeros(256, np.int8)
-"""What each byte does to the depth."""
-STEPS[list(b"[{")] = 1
-STEPS[list(b"]}")] = -1
 
 
 def compact(value: Json) -> bytes:
@@ -140,13 +132,9 @@ def _first_bad_utf8(body: bytes) -> int:
 
 def _first_too_deep(body: bytes) -> int | None:
     """Offset of the bracket that opens one level too many; all before it is valid JSON."""
-    depth = 0
-    for start, block in blocks_outside_strings(body, _BLOCK):
-        depths = np.cumsum(STEPS[block], dtype=np.int32) + depth
-        if depths.max() > MAX_DEPTH:
-            return start + int(np.argmax(depths > MAX_DEPTH))
-        depth = int(depths[-1])
-    return None
+    from aviso_server.core.scan import first_deeper  # noqa: PLC0415 - as below
+
+    return first_deeper(body, MAX_DEPTH, _BLOCK)
 
 
 def _first_overflow(outside: bytes) -> int | None:
@@ -159,21 +147,7 @@ def _first_overflow(outside: bytes) -> int | None:
 
 def _outside_strings(body: bytes) -> bytes:
     """The same text with every string blanked out, offsets kept."""
+    # Whoever only needs the type does not wait for numpy, and a server has it already.
+    from aviso_server.core.scan import blocks_outside_strings  # noqa: PLC0415
+
     return b"".join(block.tobytes() for _, block in blocks_outside_strings(body, _BLOCK))
-
-
-def blocks_outside_strings(body: bytes, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """The text in blocks, each with its offset, strings blanked out; linear for any bytes."""
-    in_string = escaped = False
-    for start in range(0, len(body), size):
-        text = body[start : start + size]
-        if escaped:  # the block before ended in a backslash
-            text = b" " + text[1:]
-        # Pairs of backslashes first, from the left as a parser takes them: a quote that still has
-        # one before it is escaped, and any other begins or ends a string.
-        text = text.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
-        escaped = text.endswith(b"\\")
-        block = np.frombuffer(text, np.uint8)
-        inside = np.logical_xor.accumulate(block == _QUOTE) ^ in_string
-        in_string = bool(inside[-1])
-        yield start, np.where(inside, np.uint8(_BLANK), block)
