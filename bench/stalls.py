@@ -149,13 +149,9 @@ async def _watched(settings: Settings, request: Request, file: str) -> tuple[flo
     async with serving(settings) as running:
         settle_memory()
         longest, turns = _Longest(), _Turns()
-        watch = LoopWatch(longest, lambda: ())
         process = await _sent(running, request, file)
-        turns.start()
-        watch.start()
-        status, _ = await process.communicate()
-        watch.stop()
-        turns.stop()
+        with turns, LoopWatch(longest, lambda: ()):
+            status, _ = await process.communicate()
     if not status.strip().isdigit():
         raise SystemExit(f"no answer to {request.name}")
     return turns.longest_s * 1000, longest.seconds * 1000
@@ -176,11 +172,11 @@ class _Turns:
         self._before = 0.0
         self._handle: asyncio.Handle | None = None
 
-    def start(self) -> None:
+    def __enter__(self) -> None:
         self._before = time.thread_time()
         self._handle = asyncio.get_running_loop().call_soon(self._turn)
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._handle is not None:
             self._handle.cancel()
 

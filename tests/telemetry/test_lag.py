@@ -66,12 +66,9 @@ def test_a_warning_names_the_routes_and_comes_now_and_then() -> None:
 
 async def test_a_loop_that_is_held_is_noticed_by_itself() -> None:
     """The real clocks and the real loop."""
-    watch = LoopWatch(SILENT.loop_lag(), lambda: {"GET /held"})
-    with recorded() as journal:
-        watch.start()
+    with recorded() as journal, LoopWatch(SILENT.loop_lag(), lambda: {"GET /held"}):
         ends = time.thread_time() + 2 * (TICK_S + BUDGET_S)
         while time.thread_time() < ends:
             pass
         await journal.seen(LATE)
-        watch.stop()
     assert journal.all(LATE)[0]["routes"] == ["GET /held"]

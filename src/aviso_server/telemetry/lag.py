@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import structlog
 
@@ -36,7 +37,7 @@ class Clocks:
 
 
 class LoopWatch:
-    """Measures the lag of the loop it is started in."""
+    """Measures the lag of the loop that a block runs in. A context manager."""
 
     def __init__(
         self,
@@ -53,12 +54,12 @@ class LoopWatch:
         self._warnings = Sparing(QUIET_S, self._clocks.now)
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Watch from now on."""
-        self._due = self._clocks.now() + TICK_S
-        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self._schedule()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Watch no more."""
         if self._timer is not None:
             self._timer.cancel()
@@ -87,6 +88,10 @@ class LoopWatch:
             unreported=unreported,
         )
 
+    def _schedule(self) -> None:
+        self._due = self._clocks.now() + TICK_S
+        self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
     def _tick(self) -> None:
         self.look()
-        self.start()
+        self._schedule()
