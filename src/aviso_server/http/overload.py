@@ -4,8 +4,7 @@ A server that is behind gets further behind with everything it takes on, and its
 while it still works for them. Those that it refuses at once can wait and come again.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 
 import structlog
 from aiohttp import web
@@ -52,24 +51,20 @@ class Shedding:
         await self._turnstile.enter()
         if request.app[POLICIES].get(request.match_info.route) is not Policy.WRITE:
             return await handler(request)
-        try:
-            with self._counted():
-                return await handler(request)
-        except Overloaded as error:
-            self._report(request, error)
-            count_refused(self._services.sources.metrics, self._services.catalogue, error, None)
-            return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
         limit = self._services.limits.bounds.notifying
         if 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S:
-            raise Overloaded
+            return self._refused(request)
         self._in_progress += 1
         try:
-            yield
+            return await handler(request)
         finally:
             self._in_progress -= 1
+
+    def _refused(self, request: web.Request) -> web.Response:
+        error = Overloaded()
+        self._report(request, error)
+        count_refused(self._services.sources.metrics, self._services.catalogue, error, None)
+        return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
 
     def _report(self, request: web.Request, error: RequestError) -> None:
         """Log now and then: writing a line for each would be most of the work."""
