@@ -15,8 +15,11 @@ from support.config import settings
 from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.filter import Filter
+from aviso_server.core.identifier import requested
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry, Notification, Record
+from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
 from aviso_server.core.wire import NotificationRequest
 
@@ -25,6 +28,21 @@ OPEN = Catalogue(CATALOGUE.schemas.values(), strict=False)
 """The same event types, others welcome too."""
 NONE = Catalogue([], strict=False)
 """No event type configured: streams are made when they are first used."""
+
+
+WANTED: list[dict[str, Json]] = [
+    {},
+    {"region": "north"},
+    {"region": "west"},
+    {"region": "south", "run_time": "0100"},
+    {"run_time": "0200"},
+    {"severity": 3},
+    {"region": "east", "severity": {"gte": 5}},
+    {"region": "north", "run_time": "0000", "severity": 1, "anomaly": 0},
+    {"anomaly": 7.5},
+    {"severity": {"in": [2, 4]}},
+]
+"""Filters that fix leading keys, later keys, all keys, none, and texts that subjects escape."""
 
 
 def notification(
@@ -45,12 +63,25 @@ async def append(backend: Backend, count: int = 1, event_type: str = "ev") -> li
     return [receipt.sequence for receipt in receipts]
 
 
-async def read_all(backend: Backend, first: int, last: int, *, limit: int = 7) -> list[Entry]:
+def filter_of(event_type: str, identifier: dict[str, Json]) -> Filter:
+    """What a replay with this identifier asks for."""
+    return requested(OPEN.find(event_type), identifier, Operation.REPLAY)
+
+
+async def read_all(
+    backend: Backend,
+    first: int,
+    last: int,
+    *,
+    limit: int = 7,
+    event_type: str = "ev",
+    wanted: Filter | None = None,
+) -> list[Entry]:
     """Read a range the way a feed does, batch by batch."""
     entries: list[Entry] = []
     position = first
     while position <= last:
-        batch = await backend.read("ev", position, last, limit=limit)
+        batch = await backend.read(event_type, position, last, limit=limit, wanted=wanted)
         assert batch.following > position, "a read always makes progress"
         entries += batch.entries
         position = batch.following
@@ -124,6 +155,39 @@ class BackendContract:
         for first, last, limit in [(1, 25, 1), (3, 17, 4), (0, 25, 100), (25, 25, 5), (20, 40, 3)]:
             got = [e.sequence for e in await read_all(backend, first, last, limit=limit)]
             assert got == list(range(max(first, 1), min(last, 25) + 1))
+
+    async def test_a_wanted_filter_misses_nothing(self, backend: Backend) -> None:
+        """What is read for a filter holds exactly what it matches, whatever may be left out."""
+        await backend.bounds("extreme")
+        for n in range(60):
+            identifier: dict[str, Json] = {
+                "region": ("north", "south", "east")[n % 3],
+                "run_time": f"{n % 4:02}00",
+                "severity": 1 + n % 7,
+                "anomaly": n / 2,
+            }
+            await backend.append(notification(identifier, n, "extreme"), key=f"x{n}")
+        await backend.delete("extreme", 31)
+        everything = await read_all(backend, 1, 60, event_type="extreme")
+        assert len(everything) == 59
+        for asked in WANTED:
+            wanted = filter_of("extreme", asked)
+            for first, last, limit in [(1, 60, 100), (1, 60, 3), (20, 40, 4), (31, 31, 1)]:
+                got = await read_all(
+                    backend, first, last, limit=limit, event_type="extreme", wanted=wanted
+                )
+                window = [e for e in everything if first <= e.sequence <= last]
+                assert wanted.select(got) == wanted.select(window), asked
+
+    async def test_a_filter_on_a_field_beside_the_topic(self, backend: Backend) -> None:
+        """D13: a field that is no topic token is matched like one that is."""
+        for n, note in enumerate(["a", "b", "a", "a.b", "*"]):
+            item = notification({"destination": "FOO", "note": note}, n, "diss2")
+            await backend.append(item, key=note + str(n))
+        for note, expected in [("a", [1, 3]), ("a.b", [4]), ("*", [5]), ("c", [])]:
+            wanted = filter_of("diss2", {"destination": "FOO", "note": note})
+            got = await read_all(backend, 1, 5, event_type="diss2", wanted=wanted)
+            assert [e.sequence for e in wanted.select(got)] == expected
 
     async def test_time_lookup(self, backend: Backend) -> None:
         """from_date and to_date are inclusive at nanoseconds (http.md 7.2)."""

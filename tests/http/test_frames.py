@@ -11,6 +11,7 @@ from support.raw import request, wired
 from aviso_server.backends.backend import Batch
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import HistoryFailed, LiveFailed
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.relay.query import StreamRules
 
@@ -281,8 +282,10 @@ class _Damaged(MemoryBackend):
     def __init__(self) -> None:
         super().__init__(MemoryLimits(), now_ns=frozen)
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
-        batch = await super().read(event_type, first, last, limit=limit)
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
+        batch = await super().read(event_type, first, last, limit=limit, wanted=wanted)
         return replace(batch, entries=_damaged(batch.entries))
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:

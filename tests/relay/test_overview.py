@@ -16,6 +16,7 @@ from aviso_server.backends.backend import Backend, Batch, Bounds
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.backends.metered import MeteredBackend
 from aviso_server.core.errors import HistoryFailed
+from aviso_server.core.filter import Filter
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.lake.extent import Extent
 from aviso_server.lake.lake import Lake
@@ -77,9 +78,11 @@ class Observed(MemoryBackend):
         await self._meet("first_since", event_type)
         return await super().first_since(event_type, ns)
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
         await self._meet("read", event_type)
-        return await super().read(event_type, first, last, limit=limit)
+        return await super().read(event_type, first, last, limit=limit, wanted=wanted)
 
 
 class Hung(Lake):

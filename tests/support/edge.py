@@ -14,6 +14,7 @@ from aviso_server.assembly import build_services
 from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import Rules
@@ -96,9 +97,11 @@ class Failing(MemoryBackend):
         self._fail("bounds")
         return await super().bounds(event_type)
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
         self._fail("read")
-        return await super().read(event_type, first, last, limit=limit)
+        return await super().read(event_type, first, last, limit=limit, wanted=wanted)
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
         self._fail("tail")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
 from aviso_server.core.errors import HistoryFailed, LiveFailed
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Unreadable
 
 
@@ -57,13 +58,15 @@ class FaultyBackend:
             raise OSError("the store is away")
         return await self._real.bounds(event_type)
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
         """As underneath, later, spoiled, or a failure."""
         if self.hold_reads is not None:
             await self.hold_reads.wait()
         if self.fail_reads_from is not None and first >= self.fail_reads_from:
             raise HistoryFailed("Failed to read history", details="the store is away")
-        batch = await self._real.read(event_type, first, last, limit=limit)
+        batch = await self._real.read(event_type, first, last, limit=limit, wanted=wanted)
         return replace(batch, entries=[self._spoil(entry) for entry in batch.entries])
 
     async def first_since(self, event_type: str, ns: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 
 
@@ -51,6 +52,8 @@ class Batch:
     missing: bool = False
     """True when something before ``following`` is no longer kept anywhere; there are no entries.
     A backend leaves it to its bounds to say so: whether another tier has it is not its business."""
+    passed: int = 0
+    """How many more were read and left out, because they are not wanted."""
 
 
 Reason = Literal[
@@ -130,8 +133,13 @@ class Backend(Protocol):
         """The bounds now; ``Bounds(1, 0)`` for a stream that never had anything."""
         ...
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
-        """Up to ``limit`` entries of ``first..last``; raises HistoryFailed."""
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
+        """Up to ``limit`` entries of ``first..last``; others than ``wanted`` may be left out.
+
+        Raises HistoryFailed.
+        """
         ...
 
     async def first_since(self, event_type: str, ns: int) -> int:

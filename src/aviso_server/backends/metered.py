@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.telemetry.metrics import Metrics
 
@@ -44,9 +45,11 @@ class MeteredBackend:
         """The bounds now."""
         return await self.inner.bounds(event_type)
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
         """A piece of history: ``get_batch``."""
-        reading = self.inner.read(event_type, first, last, limit=limit)
+        reading = self.inner.read(event_type, first, last, limit=limit, wanted=wanted)
         return await timed(self._metrics, "get_batch", reading)
 
     async def first_since(self, event_type: str, ns: int) -> int:

@@ -7,6 +7,7 @@ it is for people only, because a value may itself contain a dot.
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.excerpt import excerpt
@@ -22,6 +23,8 @@ FREE = "*"
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
 _UNSAFE_BYTES = bytes((*range(0x21), 0x7F)) + b".*>%"
+_NEVER_ESCAPED = re.compile(r"[A-Za-z0-9_~-]+")
+"""What no percent-encoder touches: such a token has one spelling, whoever wrote it."""
 _ESCAPE = re.compile(rb"%(?P<hex>[0-9A-Fa-f]{2})")
 
 
@@ -120,3 +123,24 @@ def pattern(schema: Schema, request: Filter) -> str:
     if names is None:
         return excerpt(".".join((schema.base, *exact.values())))
     return excerpt(".".join((schema.base, *(exact.get(name, FREE) for name in names))))
+
+
+def possible_subjects(
+    schema: Schema, request: Filter, tokens: AbstractSet[str]
+) -> tuple[str, str] | None:
+    """NATS subjects that together cover every stored topic a filter can match; None if any can.
+
+    ``tokens`` are the fields that no notification of the stream carries elsewhere. The first
+    subject ends with the last key that the filter fixes, the second has more behind it: topics
+    may be shorter or longer than the schema has them now.
+    """
+    exact = dict(request.exact)
+    values: list[str] = []
+    fixed = 0
+    for number, name in enumerate(schema.key_order or (), start=1):
+        text = exact.get(name, "") if name in tokens else ""
+        known = _NEVER_ESCAPED.fullmatch(text) is not None
+        values.append(text if known else FREE)
+        fixed = number if known else fixed
+    head = ".".join((encode_token(schema.base), *values[:fixed]))
+    return (head, f"{head}.>") if fixed and len(head) <= MAX_SUBJECT_BYTES else None

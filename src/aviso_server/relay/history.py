@@ -114,7 +114,7 @@ class Tiers:
         archive, floor = self._archive, self._floors.get(event_type)
         if archive is None or floor is None or first >= floor.bounds.first:
             self._metrics.history_read("store")
-            batch = await self._store.read(event_type, first, last, limit=limit)
+            batch = await self._store.read(event_type, first, last, limit=limit, wanted=wanted)
             if archive is None or first >= batch.bounds.first:
                 return batch
             # The log begins later. What it gave is asked for again when its turn comes.

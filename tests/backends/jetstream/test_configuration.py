@@ -87,6 +87,7 @@ def test_drift_is_told_in_order() -> None:
         "discard",
         "allow_direct",
         "aviso-schema",
+        "aviso-tokens",
     ]
 
 

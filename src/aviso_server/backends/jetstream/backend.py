@@ -15,15 +15,17 @@ from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.history import Reader
-from aviso_server.backends.jetstream.messages import decode
+from aviso_server.backends.jetstream.messages import Stored, decode
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.backends.jetstream.publish import Publisher
 from aviso_server.backends.jetstream.stores import Stores
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.backends.jetstream.tail import Tail
 from aviso_server.core.errors import HistoryFailed, SetupFailed
+from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.core.schema import Catalogue, Schema
+from aviso_server.core.topic import possible_subjects
 
 REMEDIES = {
     10074: "set notification_backend.jetstream.replicas to 1, or nats_url to a cluster",
@@ -144,21 +146,35 @@ class JetStreamBackend:
                 "Failed to ensure stream exists for topic subscription", details=str(error)
             ) from error
 
-    async def read(self, event_type: str, first: int, last: int, *, limit: int) -> Batch:
+    async def read(
+        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
+    ) -> Batch:
         """A piece of history."""
         schema = self._schema(event_type)
         try:
             # Whoever reads is in the middle of a stream: it waits for a lost connection as long
             # as a tail does. Setting a stream up asks other questions, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
-            messages, following = await self._reader.read(
-                schema.stream, max(first, 1), last, limit=limit
-            )
+            messages, following = await self._messages(schema, first, last, limit, wanted)
             entries = [decode(schema, item) for item in messages]
             # Looked at after the read: what was removed meanwhile is then known to be.
             return Batch(entries, following, (await self._streams.holdings(schema)).bounds)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
+
+    async def _messages(
+        self, schema: Schema, first: int, last: int, limit: int, wanted: Filter | None
+    ) -> tuple[Sequence[Stored], int]:
+        """A piece of the log; of what the filter cannot match, as little as possible."""
+        first = max(first, 1)
+        layout, reader = self._streams.layout(schema), self._reader
+        if wanted is not None and reader.by_subject and layout.covers(first, last):
+            subjects = possible_subjects(schema, wanted, layout.tokens)
+            if subjects is not None:
+                return await reader.read_any(
+                    schema.stream, first, last, limit=limit, subjects=subjects
+                )
+        return await reader.read(schema.stream, first, last, limit=limit)
 
     async def first_since(self, event_type: str, ns: int) -> int:
         """Lowest stored sequence at or after a time."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.declaration import declaration
-from aviso_server.core.errors import SetupFailed
-from aviso_server.core.json import Json, compact
+from aviso_server.core.errors import MalformedBody, SetupFailed
+from aviso_server.core.json import Json, compact, parse
 from aviso_server.core.schema import Schema, stream_conflict
 
 Config = Mapping[str, Json]
@@ -25,6 +25,14 @@ WIPED_LOST = "aviso-wiped-lost"
 
 DECLARED = "aviso-schema"
 """Metadata: the schema of the event type as JSON, for readers that know NATS only (Spark)."""
+
+TOKENS = "aviso-tokens"
+TOKENS_FROM = "aviso-tokens-from"
+"""Metadata: the fields that every message has in its subject, as JSON, and the sequence from which
+on that is so. Others may stand in a header, where the server cannot look for them."""
+
+NOTED = (DECLARED, TOKENS, TOKENS_FROM)
+"""What is kept in line of the metadata."""
 
 MAX_DECLARED_BYTES = 64 * 1024
 """Half of what the server takes as metadata: the rest is for others."""
@@ -80,8 +88,31 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
         config["compression"] = "s2" if policy.compression else "none"
     text = compact(declaration(schema))
     if len(text) <= MAX_DECLARED_BYTES:
-        config["metadata"] = {DECLARED: text.decode()}
+        tokens = compact(sorted(schema.key_order or ()))
+        config["metadata"] = {DECLARED: text.decode(), TOKENS: tokens.decode()}
     return config
+
+
+def with_tokens(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
+    """The wanted configuration, claiming only those fields as tokens that always were.
+
+    The set only ever shrinks: whoever writes a stream has taken out of it what it writes beside
+    the subject, and did so before it wrote anything.
+    """
+    existing = _object(info.get("config"))
+    metadata = {**_object(wanted.get("metadata"))}
+    before = _object(existing.get("metadata"))
+    last = _number(_object(info.get("state")).get("last_seq"))
+    if TOKENS in before:
+        both = _names(before[TOKENS]) & _names(metadata.get(TOKENS))
+        metadata[TOKENS] = compact(sorted(both)).decode()
+        if TOKENS_FROM in before:
+            metadata[TOKENS_FROM] = before[TOKENS_FROM]
+    elif last and str(existing.get("description") or "").startswith(OURS):
+        # Written by an earlier version under key orders that nobody knows any more. The reference
+        # server, on the other hand, writes no fields beside the subject.
+        metadata[TOKENS_FROM] = str(last + 1)
+    return {**wanted, "metadata": metadata}
 
 
 def beginning(through: int) -> dict[str, Json]:
@@ -108,19 +139,20 @@ def drift(existing: Config, wanted: Config) -> list[str]:
         for name, key in COMPARED.items()
         if key in wanted and _normal(key, existing.get(key)) != _normal(key, wanted[key])
     ]
-    if declared_text(existing) != declared_text(wanted):
-        fields.append(DECLARED)
-    return fields
+    before, after = _object(existing.get("metadata")), _object(wanted.get("metadata"))
+    return fields + [key for key in NOTED if before.get(key) != after.get(key)]
 
 
 def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
     """The existing configuration with the named settings brought in line."""
     changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields if name in COMPARED}
     config = {**existing, "description": wanted["description"], **changed}
-    if DECLARED in fields:
-        # Only our own key: what else is noted there, wipes for one, is not ours to forget.
-        others = {k: v for k, v in _object(existing.get("metadata")).items() if k != DECLARED}
-        config["metadata"] = {**others, **_object(wanted.get("metadata"))}
+    noted = [key for key in NOTED if key in fields]
+    if noted:
+        # Only these keys: what else is noted there, wipes for one, is not ours to forget.
+        before, after = _object(existing.get("metadata")), _object(wanted.get("metadata"))
+        others = {key: text for key, text in before.items() if key not in noted}
+        config["metadata"] = {**others, **{key: after[key] for key in noted if key in after}}
     window, age = config.get("duplicate_window"), config.get("max_age")
     if isinstance(window, int) and isinstance(age, int) and 0 < age < window:
         config["duplicate_window"] = age  # the server insists
@@ -153,6 +185,21 @@ def check_storage(name: str, existing: Config, storage_type: Json) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the identifier is found in a stretch of a stream, as far as subjects go."""
+
+    tokens: frozenset[str] = frozenset()
+    """The fields that no message of the stretch has beside its subject."""
+    first: int = 1
+    last: int = 0
+    """What is written later may be written otherwise; what comes up to here is not."""
+
+    def covers(self, first: int, last: int) -> bool:
+        """Whether it holds for all of a range."""
+        return self.first <= first and last <= self.last
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """What a stream holds at one instant, as STREAM.INFO tells it."""
 
@@ -161,6 +208,7 @@ class Holdings:
     last_ns: int
     """Storage time of the last notification ever stored."""
     bounds: Bounds
+    layout: Layout = Layout()
 
     @classmethod
     def of(cls, info: Mapping[str, Json], last_ns: int) -> "Holdings":
@@ -170,7 +218,11 @@ class Holdings:
         messages = _number(state.get("messages"))
         first = _number(state.get("first_seq")) if messages else last + 1
         holes = last - first + 1 - messages
-        return cls(first, last, last_ns, Bounds(first, last, _lost(config, first), holes))
+        bounds = Bounds(first, last, _lost(config, first), holes)
+        metadata = _object(config.get("metadata"))
+        tokens = _names(metadata.get(TOKENS))
+        layout = Layout(tokens, _number(metadata.get(TOKENS_FROM)), last)
+        return cls(first, last, last_ns, bounds, layout)
 
 
 def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
@@ -234,6 +286,15 @@ def _first(policy: int | None, default: int | None) -> int | None:
 
 def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
+
+
+def _names(text: Json) -> frozenset[str]:
+    """The field names that metadata lists; none where it is missing or damaged."""
+    try:
+        names = parse(text.encode()) if isinstance(text, str) else None
+    except MalformedBody:
+        return frozenset()
+    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
 
 def _number(value: Json) -> int:

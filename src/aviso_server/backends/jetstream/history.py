@@ -32,6 +32,9 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 MAX_NS = 2**63 - 1
 """The last instant NATS can name."""
 
+ALL = ">"
+"""The subject of every message."""
+
 STREAM_NOT_FOUND = 10059
 MESSAGE_NOT_FOUND = frozenset({10037, 10043, 10057})
 """No message found; sequence not found; sequence beyond the end (operations.md 7)."""
@@ -47,6 +50,8 @@ class Page:
     messages: Sequence[Stored]
     more: bool
     """Whether whoever answered knows of messages above the last one."""
+    confirmed: bool = False
+    """Whether the leader said that there are none; nothing else is then worth asking."""
 
 
 class Reader:
@@ -60,8 +65,25 @@ class Reader:
         """How long a replica that lags behind is asked again."""
         self._batches = connection.version >= BATCH_GET if batches is None else batches
 
+    @property
+    def by_subject(self) -> bool:
+        """Whether messages can be asked for by subject, many at a time."""
+        return self._batches
+
+    async def read_any(
+        self, stream: str, first: int, last: int, *, limit: int, subjects: Sequence[str]
+    ) -> tuple[Sequence[Stored], int]:
+        """The same as ``read`` of all messages with any of the subjects, none of which overlap."""
+        parts = await asyncio.gather(
+            *(self.read(stream, first, last, limit=limit, subject=subject) for subject in subjects)
+        )
+        # Beyond the least, one of the subjects was not looked at yet.
+        following = min(reached for _, reached in parts)
+        messages = [m for found, _ in parts for m in found if m.sequence < following]
+        return sorted(messages, key=lambda message: message.sequence), following
+
     async def read(
-        self, stream: str, first: int, last: int, *, limit: int
+        self, stream: str, first: int, last: int, *, limit: int, subject: str = ALL
     ) -> tuple[Sequence[Stored], int]:
         """Up to ``limit`` messages of ``first..last`` and the sequence to go on with.
 
@@ -69,16 +91,17 @@ class Reader:
         """
         if first > last:
             return (), last + 1
-        page = await self._patient_page(stream, first, min(limit, last - first + 1))
+        count = min(limit, last - first + 1)
+        page = await self._patient_page(stream, first, count, subject)
         messages = page.messages
         if messages and messages[-1].sequence > last:
             messages = [item for item in messages if item.sequence <= last]
         reached = page.messages[-1].sequence if page.messages else first - 1
         if reached < last and page.more:
             return messages, reached + 1
-        if reached < last:
+        if reached < last and not page.confirmed:
             # Nothing more, says a replica. If the leader knows more, the replica lags.
-            upcoming = await next_stored(self._connection, stream, reached + 1)
+            upcoming = await next_stored(self._connection, stream, reached + 1, subject)
             if upcoming is not None and upcoming <= last:
                 if not messages:
                     raise Unavailable("the replica lags behind")
@@ -103,11 +126,15 @@ class Reader:
         found = await self.last_until_sequence(stream, above - 1, held.first)
         return held.first - 1 if found is None else found.sequence
 
-    async def page(self, stream: str, first: int, count: int) -> Page:
+    async def page(self, stream: str, first: int, count: int, subject: str = ALL) -> Page:
         """Up to ``count`` messages from a sequence on; holes are stepped over."""
         if not self._batches:
             return await self._singles(stream, first, count)
-        return await self._batch(stream, {"seq": first}, count)
+        asked: dict[str, Json] = {"seq": first}
+        # Without a subject the server need not compare any.
+        return await self._batch(
+            stream, asked if subject == ALL else {**asked, "next_by_subj": subject}, count
+        )
 
     async def first_since(self, stream: str, ns: int) -> int | None:
         """The first sequence stored at or after a time, as far as the answering replica knows."""
@@ -136,21 +163,21 @@ class Reader:
         before = delivered.get("stream_seq") if isinstance(delivered, dict) else None
         return (before if isinstance(before, int) else 0) + 1
 
-    async def _patient_page(self, stream: str, first: int, count: int) -> Page:
+    async def _patient_page(self, stream: str, first: int, count: int, subject: str) -> Page:
         """A page that holds something if there is something: lagging replicas are asked again."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         while True:
             try:
-                page = await self.page(stream, first, count)
+                page = await self.page(stream, first, count, subject)
             except Refused as error:
                 if error.code == STREAM_NOT_FOUND:
-                    return Page((), more=False)
+                    return Page((), more=False, confirmed=True)
                 raise
             if page.messages or loop.time() > deadline:
                 return page
-            if await next_stored(self._connection, stream, first) is None:
-                return page
+            if await next_stored(self._connection, stream, first, subject) is None:
+                return Page((), more=False, confirmed=True)
             await asyncio.sleep(_LAG_WAIT_S)
 
     async def last_until_sequence(self, stream: str, last: int, first: int) -> Stored | None:
@@ -181,7 +208,7 @@ class Reader:
 
     async def _singles(self, stream: str, first: int, count: int) -> Page:
         """For servers before 2.11: one question per sequence, all of them under way at once."""
-        begin = await self._single(stream, {"seq": first, "next_by_subj": ">"})
+        begin = await self._single(stream, {"seq": first, "next_by_subj": ALL})
         if begin is None:
             return Page((), more=False)
         rest = await asyncio.gather(
@@ -192,7 +219,7 @@ class Reader:
         )
         messages = [begin, *(message for message in rest if message is not None)]
         after = await self._single(
-            stream, {"seq": begin.sequence + len(rest) + 1, "next_by_subj": ">"}
+            stream, {"seq": begin.sequence + len(rest) + 1, "next_by_subj": ALL}
         )
         return Page(messages, more=after is not None)
 
@@ -208,11 +235,13 @@ class Reader:
         raise _failure(answer)
 
 
-async def next_stored(connection: Connection, stream: str, sequence: int) -> int | None:
+async def next_stored(
+    connection: Connection, stream: str, sequence: int, subject: str = ALL
+) -> int | None:
     """The lowest sequence stored at or above one, as the stream's leader knows it."""
     try:
         answer = await connection.call(
-            f"STREAM.MSG.GET.{stream}", {"seq": sequence, "next_by_subj": ">"}
+            f"STREAM.MSG.GET.{stream}", {"seq": sequence, "next_by_subj": subject}
         )
     except Refused as error:
         if error.code in MESSAGE_NOT_FOUND:

@@ -9,7 +9,7 @@ import structlog
 
 from aviso_server.backends.jetstream import configuration, retention
 from aviso_server.backends.jetstream.agreement import Agreement, MarkReader
-from aviso_server.backends.jetstream.configuration import Config, Holdings
+from aviso_server.backends.jetstream.configuration import Config, Holdings, Layout
 from aviso_server.backends.jetstream.connection import Connection, Refused
 from aviso_server.backends.jetstream.history import (
     MESSAGE_NOT_FOUND,
@@ -49,6 +49,8 @@ class Streams:
         """By stream: until when a refusal counts without another look, and what it says."""
         self._ensured: dict[str, tuple[int, str]] = {}
         """By stream: the connection under which it was ensured, and for which event type."""
+        self._layouts: dict[str, Layout] = {}
+        """By stream: what was last seen of where the identifier is found."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ensure(self, schema: Schema) -> None:
@@ -85,7 +87,14 @@ class Streams:
             info = await self._info(schema)
         held = holdings(info)
         self.note(schema, held.last)
+        if held.layout.tokens - set(schema.key_order or ()):
+            self.forget(schema)  # another server was quicker to note its own
+        self._layouts[schema.stream] = held.layout
         return held
+
+    def layout(self, schema: Schema) -> Layout:
+        """Where the identifier is found in what this process has seen of the stream."""
+        return self._layouts.get(schema.stream, Layout())
 
     def note(self, schema: Schema, sequence: int) -> None:
         """Remember that a sequence was handed out: a stream made anew goes on above it."""
@@ -189,7 +198,7 @@ class Streams:
             info = await self._info(schema)
         configuration.check_usable(schema, _config(info), wanted)
         await self._agree(schema, holdings(info), mark)
-        await self._reconcile(schema, info, wanted)
+        await self._reconcile(schema, info, configuration.with_tokens(wanted, info))
 
     async def _agree(self, schema: Schema, held: Holdings, mark: Mark) -> None:
         """Let an empty stream go on above the mark; refuse one that contradicts it."""
