@@ -52,6 +52,7 @@ from aviso_server.relay.numbers import Retention
 from aviso_server.relay.overview import Overview
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
+from aviso_server.relay.readers import Readers
 from aviso_server.settings import Settings
 from aviso_server.settings.model import JetStream, NotificationBackend
 from aviso_server.telemetry import log
@@ -209,7 +210,9 @@ def build_sources(
     # A backend in memory has no tiers to tell apart.
     counted = metrics if keep else SILENT
     history = Tiers(backend, hub.recent, archive=archive, metrics=counted)
-    return Sources(hub, history, renderer, _rules(settings), Stop(), time.time_ns, metrics)
+    readers = Readers(settings.limits.max_history_reads, metrics)
+    rules = _rules(settings)
+    return Sources(hub, history, renderer, rules, Stop(), time.time_ns, metrics, readers)
 
 
 def build_services(

@@ -172,6 +172,7 @@ class Live:
         if isinstance(backend, JetStreamBackend):
             backend.adopt(fresh.catalogue)
         services.limits.bounds = limit_bounds(fresh)
+        services.sources.readers.limit = fresh.limits.max_history_reads
         services.cors.allow(fresh.application.cors_allowed_origins)
         if any(item.path == LOG_LEVEL for item in found):
             self.start_log(fresh)

@@ -22,6 +22,7 @@ from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import Query, StreamRules, query_of
+from aviso_server.relay.readers import Readers
 from aviso_server.relay.subscription import Chunk
 
 NOW_NS = 1_772_618_400_000_000_000
@@ -163,6 +164,7 @@ async def relay(
     keep: Keep | None = None,
     renderer: Renderer | None = None,
     archive: Archive | None = None,
+    readers: Readers | None = None,
     **rules: float,
 ) -> AsyncIterator[Relay]:
     """A relay over a memory backend, or the one given."""
@@ -174,5 +176,13 @@ async def relay(
         )
         history = Tiers(kept, hub.recent, archive=archive)
         stream_rules = StreamRules(**rules)  # type: ignore[arg-type]
-        sources = Sources(hub, history, renderer, stream_rules, Stop(), lambda: NOW_NS)
+        sources = Sources(
+            hub,
+            history,
+            renderer,
+            stream_rules,
+            Stop(),
+            lambda: NOW_NS,
+            readers=readers or Readers(),
+        )
         yield Relay(sources, kept, stack)

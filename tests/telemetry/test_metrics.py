@@ -72,7 +72,8 @@ def test_zeros_from_the_start() -> None:
         *("aviso_ecpds_cache_hits_total", "aviso_ecpds_cache_misses_total"),
         *("aviso_ecpds_cache_size", "aviso_otlp_export_failures_total"),
         *("aviso_otlp_suppressed_log_records_total", "aviso_sse_queued_notifications"),
-        "aviso_sse_queue_depth_max",
+        *("aviso_sse_queue_depth_max", "aviso_history_wait_seconds_count"),
+        *("aviso_history_readers_active", "aviso_history_readers_waiting"),
     ):
         expected.append((name, {}))
     for tier in ("memory", "store", "lake"):

@@ -1,6 +1,7 @@
 """``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response (http.md 9)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
@@ -66,7 +67,9 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
             ),
         )
         await entitle(request, query)
-        with services.limits.stream(caller(request)):
+        asking = caller(request)
+        query = replace(query, caller=asking.key)
+        with services.limits.stream(asking):
             meter = services.sources.metrics.stream(operation, query.schema.label)
             meter.connections.add()
             async with Feed(services.sources, query) as feed:

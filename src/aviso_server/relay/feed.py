@@ -24,7 +24,7 @@ the hub hands chunks straight to the outlet (``_pass_on``), which spares waking 
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -66,6 +66,7 @@ from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
+from aviso_server.relay.readers import Readers
 from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
@@ -88,6 +89,7 @@ class Sources:
     stop: Stop
     now_ns: Callable[[], int]
     metrics: Metrics = SILENT
+    readers: Readers = field(default_factory=Readers)
 
 
 class Feed:
@@ -253,21 +255,10 @@ class Feed:
         """Deliver ``first..last`` from history; True when the cap cut it (D5)."""
         quota = _Quota(self._cap if name is REPLAY else None)
         position, promised = first, name is LIVE
-        limit = self._rules.read_size or self._rules.batch_size
         if position > last and not promised:
             await self._looked(None)
         while position <= last:
-            batch = await self._patiently(
-                partial(
-                    self._sources.history.read,
-                    self._query.event_type,
-                    position,
-                    last,
-                    limit=limit,
-                    wanted=self._query.filter,
-                    fresh=not promised,
-                )
-            )
+            batch = await self._patiently(partial(self._read, position, last, fresh=not promised))
             if not promised:
                 await self._looked(batch, position)
                 promised = True
@@ -279,7 +270,10 @@ class Feed:
                 )
             elif batch.missing:
                 await self._gap(position, batch.following)
-            for frames in self._pieces(await self._select(batch.entries), name, quota):
+            chosen = await self._select(batch.entries)
+            left_out = batch.passed + len(batch.entries) - len(chosen)
+            self._sources.readers.charge(self._query.caller, left_out)
+            for frames in self._pieces(chosen, name, quota):
                 await self._beat()
                 await self._send(frames)
                 self._meter.sent.add(quota.fresh())
@@ -290,6 +284,18 @@ class Feed:
             if self._rules.batch_delay_s and position <= last:
                 await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))
         return False
+
+    async def _read(self, first: int, last: int, *, fresh: bool) -> Batch:
+        """A piece of history: at once if it is in memory, else when it is this caller's turn."""
+        query, history = self._query, self._sources.history
+        limit = self._rules.read_size or self._rules.batch_size
+        held = history.at_hand(query.event_type, first, last, limit=limit)
+        if held is not None:
+            return held
+        async with self._sources.readers.turn(query.caller):
+            return await history.read(
+                query.event_type, first, last, limit=limit, wanted=query.filter, fresh=fresh
+            )
 
     async def _select(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries asked for, in order; long spatial tests are waited for meanwhile."""

@@ -35,6 +35,10 @@ class History(Protocol):
         """The bounds of the log; where history begins below it is told by a read."""
         ...
 
+    def at_hand(self, event_type: str, first: int, last: int, *, limit: int) -> Batch | None:
+        """The same as ``read`` where it costs nothing, from memory; else None."""
+        ...
+
     async def read(
         self,
         event_type: str,
@@ -94,6 +98,14 @@ class Tiers:
         self._note(event_type, bounds)
         return bounds
 
+    def at_hand(self, event_type: str, first: int, last: int, *, limit: int) -> Batch | None:
+        """A piece of what is held in memory, when that reaches back far enough."""
+        recent = self._recent(event_type)
+        if recent is None or not recent.first <= first <= recent.last:
+            return None
+        self._metrics.history_read("memory")
+        return recent.read(first, min(last, recent.last), limit=limit)
+
     async def read(
         self,
         event_type: str,
@@ -105,10 +117,10 @@ class Tiers:
         fresh: bool = False,
     ) -> Batch:
         """From memory when it reaches back far enough, else from the log, else from the archive."""
+        held = self.at_hand(event_type, first, last, limit=limit)
+        if held is not None:
+            return held
         recent = self._recent(event_type)
-        if recent is not None and recent.first <= first <= recent.last:
-            self._metrics.history_read("memory")
-            return recent.read(first, min(last, recent.last), limit=limit)
         if recent is not None and first < recent.first:
             last = min(last, recent.first - 1)
         archive, floor = self._archive, self._floors.get(event_type)

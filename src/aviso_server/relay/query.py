@@ -10,6 +10,7 @@ from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.core.topic import pattern
 from aviso_server.core.wire import NotificationRequest
+from aviso_server.relay.readers import NOBODY, Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Query:
     """The request pattern shown to people (domain.md 6.4)."""
     expires_at_ns: int | None = None
     """End of the caller's token: no stream outlives it (D22)."""
+    caller: Caller = NOBODY
+    """Whom history is read for."""
 
     @property
     def event_type(self) -> str:

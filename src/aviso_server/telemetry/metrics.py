@@ -183,6 +183,15 @@ class StreamMeter:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadersMeter:
+    """What is counted of the streams that read history."""
+
+    active: Number
+    waiting: Number
+    wait: Timing
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveMeter:
     """What is counted of the archive job."""
 
@@ -226,9 +235,8 @@ class Metrics:
         """Show at zero what operators alert on, so that the first event is a change."""
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
-            if not item.labels and item not in (*s.ARCHIVE, *s.STORE, s.LOOP_LAG):
-                self._of(item)
-        self.loop_lag()
+            if not item.labels and item not in (*s.ARCHIVE, *s.STORE):
+                (self._timing if item.kind is s.Kind.HISTOGRAM else self._of)(item)
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
             for outcome in AUTH_OUTCOMES:
@@ -303,6 +311,12 @@ class Metrics:
     def history_read(self, tier: Tier) -> None:
         """A piece of history was read."""
         self._of(s.HISTORY_READS, tier).add()
+
+    def readers(self) -> ReadersMeter:
+        """What is counted of the streams that read history."""
+        return ReadersMeter(
+            self._of(s.READERS_ACTIVE), self._of(s.READERS_WAITING), self._timing(s.READERS_WAIT)
+        )
 
     # Streams
 

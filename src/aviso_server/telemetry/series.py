@@ -231,6 +231,25 @@ HISTORY_READS = Series(
     ("tier",),
     "Pieces of history read, from memory (the tail cache), from the store or from the lake.",
 )
+READERS_ACTIVE = Series(
+    "aviso_history_readers_active",
+    Kind.SUM,
+    (),
+    "Streams that read from the store or the lake now.",
+)
+READERS_WAITING = Series(
+    "aviso_history_readers_waiting",
+    Kind.SUM,
+    (),
+    "Streams that wait for their turn to read from the store or the lake.",
+)
+READERS_WAIT = Series(
+    "aviso_history_wait_seconds",
+    Kind.HISTOGRAM,
+    (),
+    "How long streams waited for their turn, where they had to.",
+    REPLAYS,
+)
 AUTH_DURATION = Series(
     "aviso_auth_duration_seconds",
     Kind.HISTOGRAM,
@@ -282,6 +301,7 @@ SERIES = (
     *(*STORE, STREAM_MESSAGES, STREAM_BYTES),
     *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),
     *(SWITCHES, GAPS, LIMITED, QUEUED, DEEPEST, REPLAY_DURATION, HISTORY_READS),
+    *(READERS_ACTIVE, READERS_WAITING, READERS_WAIT),
     *(AUTH_REQUESTS, AUTH_DURATION),
     *(ECPDS_HITS, ECPDS_MISSES, ECPDS_SIZE, ECPDS_DECISIONS, ECPDS_FETCHES),
     *(OTLP_FAILURES, OTLP_SUPPRESSED),

@@ -107,14 +107,15 @@ async def test_topics_of_any_length_are_found(opened: Opener) -> None:
     await stored_raw(backend, *(s.replace("*", "%2A") for s in subjects))
     everything = await read_all(backend, 1, 150, event_type="extreme", limit=250)
     assert len(everything) == 150
-    for asked in (
+    filters: list[dict[str, Json]] = [
         {"region": "north"},
         {"region": "south", "run_time": "0100"},
         {"run_time": "0000", "severity": 2},
         {"anomaly": 7.5},
         {"region": "north", "run_time": "0000", "severity": 1, "anomaly": 7.5},
-    ):
-        wanted = filter_of("extreme", dict(asked))
+    ]
+    for asked in filters:
+        wanted = filter_of("extreme", asked)
         got = await read_all(backend, 1, 150, event_type="extreme", limit=9, wanted=wanted)
         readable = [e for e in everything if not isinstance(e, Unreadable)]
         chosen = [e for e in wanted.select(got) if not isinstance(e, Unreadable)]
@@ -158,7 +159,8 @@ async def test_streams_from_before_this_was_noted(opened: Opener) -> None:
     info = await old._connection.call("STREAM.INFO.DISS")
     config = info["config"]
     assert isinstance(config, dict)
-    assert isinstance(metadata := config["metadata"], dict)
+    metadata = config["metadata"]
+    assert isinstance(metadata, dict)
     kept = {k: v for k, v in metadata.items() if k not in (TOKENS, TOKENS_FROM)}
     await old._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": kept})
     backend = await opened(NOTE_IN_TOPIC)

@@ -88,7 +88,7 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
         config["compression"] = "s2" if policy.compression else "none"
     text = compact(declaration(schema))
     if len(text) <= MAX_DECLARED_BYTES:
-        tokens = compact(sorted(schema.key_order or ()))
+        tokens = compact([*sorted(schema.key_order or ())])
         config["metadata"] = {DECLARED: text.decode(), TOKENS: tokens.decode()}
     return config
 
@@ -105,7 +105,7 @@ def with_tokens(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
     last = _number(_object(info.get("state")).get("last_seq"))
     if TOKENS in before:
         both = _names(before[TOKENS]) & _names(metadata.get(TOKENS))
-        metadata[TOKENS] = compact(sorted(both)).decode()
+        metadata[TOKENS] = compact([*sorted(both)]).decode()
         if TOKENS_FROM in before:
             metadata[TOKENS_FROM] = before[TOKENS_FROM]
     elif last and str(existing.get("description") or "").startswith(OURS):
