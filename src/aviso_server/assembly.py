@@ -202,8 +202,10 @@ def build_sources(
     )
     keep = None
     if settings.notification_backend.kind == JetStreamBackend.kind:
+        jetstream = settings.notification_backend.jetstream
         keep = Keep(
-            recent_bytes=settings.notification_backend.jetstream.memory_tail_bytes,
+            recent_bytes=jetstream.memory_tail_bytes,
+            total_bytes=jetstream.memory_tail_total_bytes,
             always=frozenset(settings.catalogue.schemas),
         )
     hub = Hub(backend, renderer, _recovery(settings), keep=keep)
@@ -256,6 +258,7 @@ def limit_bounds(settings: Settings) -> Bounds:
         streams=chosen.max_streams,
         streams_per_user=chosen.max_streams_per_user,
         streams_per_address=chosen.max_streams_per_address,
+        stream_bytes=chosen.max_stream_bytes,
         notifying=chosen.max_notify_in_progress,
         notify_rate=chosen.notify_rate_per_user,
         notify_burst=chosen.notify_burst_per_user,

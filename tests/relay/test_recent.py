@@ -7,10 +7,11 @@ from support.relay import NOW_NS, relay
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.core import footprint
 from aviso_server.core.geometry import Cloud
 from aviso_server.core.notification import Notification, Record
 from aviso_server.relay.hub import Keep
-from aviso_server.relay.recent import Recent
+from aviso_server.relay.recent import Recent, Room
 
 
 def record(sequence: int, size: int = 1) -> Record:
@@ -57,6 +58,39 @@ def test_places_count_towards_the_bytes() -> None:
         item = Notification("ev", ("ev",), {}, Cloud(points), b"null")
         recent.add([Record(sequence, 0, item)])
     assert len(read(recent, recent.first, recent.last)) < 10
+
+
+def test_all_spans_share_one_room() -> None:
+    """Over what all may take, the stream that was not read for the longest time gives way."""
+    cost = footprint.of_entry(record(1))
+    room = Room(10 * cost)
+    old, new, newest = (Recent(Bounds(1, 0), 10 * cost, room) for _ in range(3))
+    for sequence in range(1, 5):
+        old.add([record(sequence)])
+        new.add([record(sequence)])
+    assert (old.first, new.first) == (1, 1)
+    old.read(1, 4, limit=10)
+    newest.add([record(sequence) for sequence in range(1, 5)])
+    assert (new.first, old.first, newest.first) == (3, 1, 1)
+    assert read(new, 3, 4) == [3, 4], "and the read above has made it younger"
+    assert read(newest, 1, 4) == [1, 2, 3, 4]
+    newest.add([record(sequence) for sequence in range(5, 8)])
+    assert (new.first, old.first, newest.first) == (3, 4, 1)
+    assert room.total_bytes == 10 * cost
+    for span in (old, new, newest):
+        span.close()
+    assert room.total_bytes == 0
+
+
+async def test_a_stream_that_nobody_watches_gives_its_room_back() -> None:
+    """What is not followed is not held, however many event types come and go."""
+    async with relay(keep=Keep(recent_bytes=1_000_000)) as world:
+        watcher = await world.watch()
+        await world.publish()
+        await watcher.until_sequence(1)
+        assert world.sources.hub._room.total_bytes > 0
+        watcher.feed.close()
+        assert world.sources.hub._room.total_bytes == 0
 
 
 def test_a_deletion_elsewhere_empties_the_span() -> None:

@@ -355,7 +355,7 @@ async def test_a_look_on_behalf_of_another_reader_is_enough() -> None:
 async def test_reads_are_counted_by_tier() -> None:
     """Memory, log and lake are told apart."""
     metrics = Metrics(Cells.private(), version="1", backend="jetstream")
-    async with simulated(shelved(), recent_bytes=2500) as simulation:
+    async with simulated(shelved(), recent_bytes=1700) as simulation:
         simulation.world.sources.history._metrics = metrics  # type: ignore[attr-defined]
         for through in (6, 12):
             await simulation.step("publish", 6)

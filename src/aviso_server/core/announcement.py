@@ -11,6 +11,9 @@ from aviso_server.core.schema import Schema
 from aviso_server.core.topic import tokens_of
 from aviso_server.core.wire import NotificationRequest
 
+_TRIMMED_FROM = 512
+"""Payloads of more bytes are copied to their exact size."""
+
 
 def refuse_misplaced(request: NotificationRequest) -> None:
     """Refuse what only makes sense when reading (http.md 4.1 steps 8 and 9)."""
@@ -26,5 +29,8 @@ def notification_of(schema: Schema, request: NotificationRequest) -> Notificatio
             "Payload is required for notify operation based on schema configuration"
         )
     payload = b"null" if request.payload is UNSET else compact(request.payload)
+    if len(payload) > _TRIMMED_FROM:
+        # The encoder leaves half as much again behind its text, which would be kept with it.
+        payload = bytes(memoryview(payload))
     tokens = tokens_of(schema, identifier.values, identifier.geometry)
     return Notification(schema.event_type, tokens, identifier.values, identifier.geometry, payload)

@@ -65,6 +65,8 @@ class Bounds:
     streams_per_user: int = 0
     """Authenticated users only: anonymous ones cannot be told apart."""
     streams_per_address: int = 0
+    stream_bytes: int = 0
+    """What open streams may take in memory, their filters included."""
     notifying: int = 0
     """Requests to notify in progress at the same time."""
     notify_rate: int = 0
@@ -103,6 +105,7 @@ class Limits:
     clock: Callable[[], float]
     """Monotonic seconds."""
     _open: int = 0
+    _bytes: int = 0
     _by_user: dict[str, int] = field(default_factory=dict)
     _by_address: dict[str, int] = field(default_factory=dict)
     _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
@@ -118,10 +121,17 @@ class Limits:
         return self.bounds.notify_rate > 0
 
     @contextmanager
-    def stream(self, caller: Caller) -> Iterator[None]:
-        """Count one open stream while the block runs, or TooManyRequests."""
+    def stream(self, caller: Caller, size: int = 0) -> Iterator[None]:
+        """Count one open stream of so many bytes while the block runs, or TooManyRequests."""
         self._check(caller)
+        if 0 < self.bounds.stream_bytes < self._bytes + size:
+            raise TooManyRequests(
+                "Too many open streams: the limit of what they take together is "
+                f"{self.bounds.stream_bytes} bytes",
+                retry_after_s=STREAM_RETRY_S,
+            )
         self._open += 1
+        self._bytes += size
         _change(self._by_address, caller.address, 1)
         if caller.username is not None:
             _change(self._by_user, caller.username, 1)
@@ -129,6 +139,7 @@ class Limits:
             yield
         finally:
             self._open -= 1
+            self._bytes -= size
             _change(self._by_address, caller.address, -1)
             if caller.username is not None:
                 _change(self._by_user, caller.username, -1)

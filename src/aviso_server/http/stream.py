@@ -8,6 +8,7 @@ from time import perf_counter
 import structlog
 from aiohttp import web
 
+from aviso_server.core import footprint
 from aviso_server.core.cursor import FromSequence, FromTime, Start
 from aviso_server.core.errors import RequestError, SetupFailed
 from aviso_server.core.moment import seconds
@@ -69,7 +70,7 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
         await entitle(request, query)
         asking = caller(request)
         query = replace(query, caller=asking.key)
-        with services.limits.stream(asking):
+        with services.limits.stream(asking, footprint.of_stream(query.filter)):
             meter = services.sources.metrics.stream(operation, query.schema.label)
             meter.connections.add()
             async with Feed(services.sources, query) as feed:

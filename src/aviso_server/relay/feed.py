@@ -66,6 +66,7 @@ from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
+from aviso_server.relay.quota import Quota
 from aviso_server.relay.readers import Readers
 from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
@@ -253,7 +254,7 @@ class Feed:
 
     async def _history(self, first: int, last: int, name: bytes) -> bool:
         """Deliver ``first..last`` from history; True when the cap cut it (D5)."""
-        quota = _Quota(self._cap if name is REPLAY else None)
+        quota = Quota(self._cap if name is REPLAY else None)
         position, promised = first, name is LIVE
         if position > last and not promised:
             await self._looked(None)
@@ -332,7 +333,7 @@ class Feed:
         self._meter.gaps.add()
         await self._put(HistoryGap(wanted, available))
 
-    def _pieces(self, entries: Iterable[Entry], name: bytes, quota: "_Quota") -> Iterator[bytes]:
+    def _pieces(self, entries: Iterable[Entry], name: bytes, quota: Quota) -> Iterator[bytes]:
         """The frames of a batch, up to the quota, joined into writes of a bounded size."""
         frames: list[bytes] = []
         size = 0
@@ -365,7 +366,7 @@ class Feed:
     def _cap(self) -> int:
         return self._query.schema.history_cap or self._rules.history_cap
 
-    async def _limit_reached(self, quota: "_Quota") -> None:
+    async def _limit_reached(self, quota: Quota) -> None:
         self._journal.warning(
             "Replay limit reached",
             event_name="stream.replay.limit.reached",
@@ -478,24 +479,3 @@ class Feed:
 
     def _frame(self, frame: Frame) -> bytes:
         return self._framer.render(frame, self._sources.now_ns())
-
-
-@dataclass(slots=True)
-class _Quota:
-    """How many notifications may still be delivered as history."""
-
-    allowed: int | None
-    taken: int = 0
-    exceeded: bool = False
-    _reported: int = 0
-
-    def take(self) -> bool:
-        """Ask for one more; the first that is refused is the look-ahead of D5."""
-        self.exceeded = self.allowed is not None and self.taken >= self.allowed
-        self.taken += not self.exceeded
-        return not self.exceeded
-
-    def fresh(self) -> int:
-        """How many were taken since this was asked before."""
-        count, self._reported = self.taken - self._reported, self.taken
-        return count

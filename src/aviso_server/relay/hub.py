@@ -29,7 +29,7 @@ from aviso_server.core.notification import Entry, Notification, Unreadable
 from aviso_server.relay import places
 from aviso_server.relay.group import Group
 from aviso_server.relay.index import Index
-from aviso_server.relay.recent import Recent
+from aviso_server.relay.recent import Recent, Room
 from aviso_server.relay.shown import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 
@@ -57,6 +57,8 @@ class Keep:
     """Newest entries held per stream; 0 holds none."""
     always: frozenset[str] = frozenset()
     """Event types followed for good once somebody watched them, so that they stay held."""
+    total_bytes: int = 268_435_456
+    """Newest entries held of all streams together."""
 
 
 class Hub:
@@ -74,6 +76,7 @@ class Hub:
         self._renderer = renderer
         self._recovery = recovery
         self._keep = keep or Keep()
+        self._room = Room(self._keep.total_bytes)
         self._streams: dict[str, _Stream] = {}
         self._tasks = asyncio.TaskGroup()
         self._running: set[asyncio.Task[None]] = set()
@@ -151,7 +154,7 @@ class Hub:
 
     def _open(self, event_type: str, bounds: Bounds) -> "_Stream":
         kept = self._keep.recent_bytes
-        recent = Recent(bounds, kept) if kept else None
+        recent = Recent(bounds, kept, self._room) if kept else None
         stream = _Stream(event_type, bounds.last, self._renderer, recent)
         self._streams[event_type] = stream
         stream.task = self._tasks.create_task(self._run(stream), name=f"tail {event_type}")
@@ -180,6 +183,8 @@ class Hub:
                     )
                     self._streams.pop(stream.event_type, None)
                     stream.fail(LiveFailed("Live notifications are no longer available"))
+                    if stream.recent is not None:
+                        stream.recent.close()
                     return
                 journal.warning(
                     "Live source failed and is being recreated",
@@ -249,6 +254,8 @@ class _Stream:
 
     def stop(self) -> None:
         self.stopped = True
+        if self.recent is not None:
+            self.recent.close()
         if self.task is not None:
             self.task.cancel()
 

@@ -7,30 +7,54 @@ is let go.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aviso_server.backends.backend import Batch, Bounds
-from aviso_server.core.notification import Entry, Record
-
-_OVERHEAD_BYTES = 1100
-"""What an entry costs besides payload and place: 1000 to 1110 bytes with seven to nine fields,
-measured with tracemalloc on decoded messages."""
-
-_POINT_BYTES = 130
-"""What a point of an area or cloud costs: 127 to 129 bytes, measured likewise."""
+from aviso_server.core import footprint
+from aviso_server.core.notification import Entry
 
 _TRIM_AT = 1024
 """Dropped entries kept before the lists are moved down: makes dropping O(1) on average."""
 
 
+class Room:
+    """What the spans of all streams may take together.
+
+    Where that is too little, the stream that has not been read for the longest time gives way,
+    its oldest entries first.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._spans: dict[Recent, None] = {}
+        """By when they were last read, the longest ago first."""
+        self.total_bytes = 0
+
+    def touch(self, span: "Recent") -> None:
+        """Note that a span is new, or was read."""
+        self._spans.pop(span, None)
+        self._spans[span] = None
+
+    def remove(self, span: "Recent") -> None:
+        """Forget a span."""
+        self._spans.pop(span, None)
+
+    def clear_up(self) -> None:
+        """Let spans give way until the rest fits."""
+        for span in self._spans:
+            span.shrink(lambda: self.total_bytes > self._max_bytes)
+
+
 class Recent:
     """A span of one stream's newest entries."""
 
-    def __init__(self, bounds: Bounds, max_bytes: int) -> None:
+    def __init__(self, bounds: Bounds, max_bytes: int, room: Room | None = None) -> None:
         self.bounds = bounds
         """The store's bounds as last seen; every feed that is set up looks at them."""
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._room = room or Room(max_bytes)
+        self._room.touch(self)
         self._first = bounds.last + 1
         self._last = bounds.last
         self._sequences: list[int] = []
@@ -53,12 +77,22 @@ class Recent:
             if entry.sequence >= self._first:
                 self._sequences.append(entry.sequence)
                 self._entries.append(entry)
-                self._bytes += _cost(entry)
+                self._count(footprint.of_entry(entry))
         if entries:
             self._last = entries[-1].sequence
-        while self._bytes > self._max_bytes:
+        self.shrink(lambda: self._bytes > self._max_bytes)
+        self._room.clear_up()
+
+    def shrink(self, too_large: Callable[[], bool]) -> None:
+        """Let the oldest entries go for as long as something is too large."""
+        while self._head < len(self._entries) and too_large():
             self._drop()
         self._trim()
+
+    def close(self) -> None:
+        """Give back what was taken of the room."""
+        self._forget(self._last)
+        self._room.remove(self)
 
     def agree(self, bounds: Bounds) -> None:
         """Let go of what the store no longer has."""
@@ -78,11 +112,13 @@ class Recent:
         bring something that was removed before now."""
         self._sequences.clear()
         self._entries.clear()
-        self._head = self._bytes = 0
+        self._count(-self._bytes)
+        self._head = 0
         self._first = max(self._last, stored) + 1
 
     def read(self, first: int, last: int, *, limit: int) -> Batch:
         """A batch of ``first..last``, all of which lies within the span."""
+        self._room.touch(self)
         start = bisect_left(self._sequences, first, lo=self._head)
         stop = bisect_right(self._sequences, last, lo=start)
         end = min(start + limit, stop)
@@ -90,20 +126,16 @@ class Recent:
         return Batch(self._entries[start:end], following, self.bounds)
 
     def _drop(self) -> None:
-        self._bytes -= _cost(self._entries[self._head])
+        self._count(-footprint.of_entry(self._entries[self._head]))
         self._first = self._sequences[self._head] + 1
         self._head += 1
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._room.total_bytes += size
 
     def _trim(self) -> None:
         if self._head >= _TRIM_AT and self._head * 2 >= len(self._entries):
             del self._entries[: self._head]
             del self._sequences[: self._head]
             self._head = 0
-
-
-def _cost(entry: Entry) -> int:
-    if not isinstance(entry, Record):
-        return _OVERHEAD_BYTES
-    item = entry.notification
-    points = 0 if item.geometry is None else len(item.geometry.points)
-    return _OVERHEAD_BYTES + len(item.payload) + _POINT_BYTES * points

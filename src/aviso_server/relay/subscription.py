@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from aviso_server.core import footprint
 from aviso_server.core.errors import LiveFailed
 from aviso_server.core.notification import Unreadable
 
@@ -54,8 +55,8 @@ class Chunk:
 
     @cached_property
     def size(self) -> int:
-        """Bytes of the frames."""
-        return sum(len(frame) for _, frame in self.items if isinstance(frame, bytes))
+        """Bytes it takes while it is queued, by one or by many."""
+        return footprint.of_frames(frame for _, frame in self.items)
 
     def after(self, sequence: int) -> "Chunk | None":
         """The part above a sequence."""

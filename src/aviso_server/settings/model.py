@@ -123,6 +123,7 @@ class JetStream(Section):
     sync_always: Flag = True
     max_store: Bytes | None = None
     memory_tail_bytes: Bytes = 33_554_432
+    memory_tail_total_bytes: Bytes = 268_435_456
 
     @property
     def without_effect(self) -> frozenset[str]:
@@ -185,8 +186,9 @@ class Limits(Section):
     """What callers may do at the same time and per second; 0 is no limit."""
 
     max_streams: Count = 20_000
-    max_streams_per_user: Count = 1000
-    max_streams_per_address: Count = 0
+    max_streams_per_user: Count = 5000
+    max_streams_per_address: Count = 5000
+    max_stream_bytes: Count = 1_073_741_824
     max_notify_in_progress: Count = 1000
     notify_rate_per_user: Count = 0
     notify_burst_per_user: Whole = 1000

@@ -10,6 +10,7 @@ from backends.jetstream.conftest import Opener
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.configuration import TOKENS, TOKENS_FROM
 from aviso_server.core.announcement import notification_of
+from aviso_server.core.constraint import Choice, Kind
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Unreadable
@@ -183,3 +184,15 @@ async def test_loss_shows_though_nothing_matches(opened: Opener) -> None:
     batch = await backend.read("ev", 1, last, limit=10, wanted=filter_of("ev", {"region": "zz"}))
     assert (list(batch.entries), batch.following) == ([], 6)
     assert (batch.bounds.first, batch.bounds.lost) == (3, 2)
+
+
+async def test_what_is_not_wanted_is_not_decoded(opened: Opener) -> None:
+    """Where the server cannot decide, the texts do: neither place nor payload is looked at."""
+    backend = await opened()
+    ring: Json = [[1, 2], [3, 4], [5, 6], [1, 2]]
+    for day in ("20250706", "20250707", "20250706"):
+        await backend.append(notification({"date": day, "polygon": ring}, 1, "area"), key=day)
+    wanted = Filter(constraints=(Choice("date", Kind.ENUM, frozenset({"20250707"})),))
+    batch = await backend.read("area", 1, 2, limit=10, wanted=wanted)
+    assert [e.sequence for e in batch.entries] == [2]
+    assert batch.passed == 1

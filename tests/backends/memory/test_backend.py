@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.backends.memory.keys import WINDOW_NS
-from aviso_server.backends.memory.retention import size_of
+from aviso_server.core import footprint
 from aviso_server.core.errors import StorageFailed
 
 
@@ -56,19 +56,32 @@ async def test_the_oldest_go_first_over_all_streams() -> None:
     assert await backend.bounds("made_up") == Bounds(1, 2)
 
 
-async def test_the_byte_budget_counts_body_subject_and_metadata() -> None:
-    """D11: over max_bytes the oldest go too."""
-    size = size_of(notification(payload=0))
-    backend = backend_with(max_bytes=3 * size)
+async def test_the_byte_budget_counts_what_is_taken() -> None:
+    """D11: over max_bytes the oldest go too; keys that are remembered count with the rest."""
+    size = footprint.of_notification(notification(payload=0))
+    backend = backend_with(max_bytes=3 * size + 5 * footprint.of_key("ev-0"))
     await append(backend, 5)
     assert await backend.bounds("ev") == Bounds(3, 5, lost=2)
+    assert backend.total_bytes <= 3 * size + 5 * footprint.of_key("ev-0")
+
+
+async def test_keys_leave_room_for_notifications() -> None:
+    """Keys take at most half of the budget: beyond it the oldest are forgotten."""
+    backend = backend_with(max_bytes=100_000)
+    for number in range(300):
+        await backend.append(notification(payload=number), key=f"{number:0300}")
+    assert backend.total_bytes <= 100_000
+    bounds = await backend.bounds("ev")
+    assert bounds.last - bounds.first + 1 >= 50
+    assert (await backend.append(notification(), key=f"{299:0300}")).repeated
+    assert not (await backend.append(notification(), key=f"{0:0300}")).repeated
 
 
 async def test_a_notification_over_the_budget_is_refused() -> None:
     """A single notification larger than max_bytes is a storage failure and takes no sequence."""
-    backend = backend_with(max_bytes=100)
+    backend = backend_with(max_bytes=2000)
     with pytest.raises(StorageFailed):
-        await backend.append(notification(payload="x" * 200), key="big")
+        await backend.append(notification(payload="x" * 2000), key="big")
     assert await append(backend, 1) == [1]
 
 

@@ -15,7 +15,7 @@ from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.history import Reader
-from aviso_server.backends.jetstream.messages import Stored, decode
+from aviso_server.backends.jetstream.messages import Stored, decode_wanted
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.backends.jetstream.publish import Publisher
 from aviso_server.backends.jetstream.stores import Stores
@@ -35,6 +35,8 @@ REMEDIES = {
     "raise the limit of NATS",
 }
 """What to do about refusals that no waiting mends, by NATS's number of the error."""
+
+EVERYTHING = Filter()
 
 
 class JetStreamBackend:
@@ -156,9 +158,13 @@ class JetStreamBackend:
             # as a tail does. Setting a stream up asks other questions, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
             messages, following = await self._messages(schema, first, last, limit, wanted)
-            entries = [decode(schema, item) for item in messages]
+            sought = wanted or EVERYTHING
+            decoded = (decode_wanted(schema, item, sought) for item in messages)
+            entries = [entry for entry in decoded if entry is not None]
+            passed = len(messages) - len(entries)
             # Looked at after the read: what was removed meanwhile is then known to be.
-            return Batch(entries, following, (await self._streams.holdings(schema)).bounds)
+            bounds = (await self._streams.holdings(schema)).bounds
+            return Batch(entries, following, bounds, passed=passed)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody
 from aviso_server.core.fields.place import POLYGON, PointCloudField, parse_polygon
+from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Geometry
 from aviso_server.core.json import compact, parse
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
@@ -70,23 +71,41 @@ def encode(schema: Schema, notification: Notification, key: str) -> Message:
 
 def decode(schema: Schema, stored: Stored) -> Entry:
     """The notification in a stored message, or Unreadable with the reason; never raises."""
+    found = _named_values(schema, stored)
+    return found if isinstance(found, Unreadable) else _whole(schema, stored, found)
+
+
+def decode_wanted(schema: Schema, stored: Stored, wanted: Filter) -> Entry | None:
+    """The same; None if its texts are not wanted, and then place and payload are not read."""
+    found = _named_values(schema, stored)
+    if isinstance(found, Unreadable):
+        return found
+    return _whole(schema, stored, found) if wanted.matches_texts(found) else None
+
+
+def _named_values(schema: Schema, stored: Stored) -> Notification | Unreadable:
+    """The notification without place and payload."""
     headers = _named(stored.headers)
     try:
         tokens = parse_subject(stored.subject)
         beside = _identifier(headers.get(IDENTIFIER))
     except (TopicError, _Unreadable) as why:
         return Unreadable(stored.sequence, stored.time_ns, stored.subject, str(why))
-    return Record(
-        stored.sequence,
-        stored.time_ns,
-        Notification(
-            _event_type(schema, headers, tokens),
-            tokens,
-            dict(sorted({**identifier_of(schema, tokens), **beside}.items())),
-            _geometry(schema, headers, tokens),
-            _payload(headers, stored.body),
-        ),
+    identifier = dict(sorted({**identifier_of(schema, tokens), **beside}.items()))
+    event_type = _event_type(schema, headers, tokens)
+    return Notification(event_type, tokens, identifier, None, b"")
+
+
+def _whole(schema: Schema, stored: Stored, found: Notification) -> Record:
+    headers = _named(stored.headers)
+    notification = Notification(
+        found.event_type,
+        found.tokens,
+        found.identifier,
+        _geometry(schema, headers, found.tokens),
+        _payload(headers, stored.body),
     )
+    return Record(stored.sequence, stored.time_ns, notification)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ import structlog
 from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
 from aviso_server.backends.memory.keys import Keys
 from aviso_server.backends.memory.log import Log
-from aviso_server.backends.memory.retention import Budget, TopicLimits, size_of
+from aviso_server.backends.memory.retention import Budget, TopicLimits
 from aviso_server.core.errors import StorageFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Record
@@ -17,6 +17,9 @@ from aviso_server.core.schema import stream_conflict
 
 MAX_STREAMS = 10_000
 """Streams kept at the most: event types without schema are made up by clients."""
+
+KEYS_SHARE = 2
+"""Idempotency keys may take at most one part in so many of the budget, and the rest has less."""
 
 _REPORT_EVERY_NS = 60 * 1_000_000_000
 """Budget evictions are logged at most once a minute."""
@@ -48,12 +51,17 @@ class MemoryBackend:
         self._logs: dict[str, Log] = {}
         self._owners: dict[str, str] = {}
         """Event type by stream name, to refuse a second spelling (domain.md 5)."""
-        self._budget = Budget(limits.max_messages, limits.max_bytes)
         self._topics = TopicLimits(limits.max_history_per_topic, limits.max_topics)
-        self._keys = Keys()
+        self._budget = Budget(limits.max_messages, limits.max_bytes, self._topics.active)
+        self._keys = Keys(limits.max_bytes // KEYS_SHARE)
         self._stamp_ns = 0
         self._evicted = _Evicted()
         self._journal = structlog.get_logger()
+
+    @property
+    def total_bytes(self) -> int:
+        """What is counted against ``max_bytes`` now."""
+        return self._budget.total_bytes + self._keys.total_bytes
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         """Store a notification."""
@@ -62,7 +70,7 @@ class MemoryBackend:
         if (repeat := self._keys.seen(event_type, key, now)) is not None:
             return repeat
         log = self._log_for(event_type)
-        if size_of(notification) > self._limits.max_bytes:
+        if self._budget.cost(notification) > self._limits.max_bytes:
             raise StorageFailed(
                 "Failed to store notification",
                 details=f"notification is larger than max_bytes ({self._limits.max_bytes})",
@@ -176,10 +184,11 @@ class MemoryBackend:
         self._budget.add(record)
         if self._topics.active:
             self._keep_latest(record)
-        for old in self._budget.overdue():
+        for old in self._budget.overdue(beside=self._keys.total_bytes):
             self._logs[old.notification.event_type].remove(old.sequence, lost=True)
             self._topics.drop(old)
-            self._evicted.add(old)
+            self._evicted.messages += 1
+            self._evicted.total_bytes += self._budget.cost(old.notification)
         if self._evicted.messages and self._stamp_ns >= self._evicted.report_at_ns:
             self._report_evicted()
 
@@ -218,10 +227,6 @@ class _Evicted:
     messages: int = 0
     total_bytes: int = 0
     report_at_ns: int = 0
-
-    def add(self, record: Record) -> None:
-        self.messages += 1
-        self.total_bytes += size_of(record.notification)
 
 
 _: type[Backend] = MemoryBackend

@@ -3,19 +3,20 @@
 from collections import OrderedDict
 
 from aviso_server.backends.backend import Receipt
+from aviso_server.core import footprint
 from aviso_server.core.notification import Record
 
 WINDOW_NS = 120 * 1_000_000_000
 """How long a key is remembered: JetStream's default duplicate window, so both backends agree."""
 
-MAX_KEYS = 1_000_000
-"""Bounds what clients can make us remember; beyond it the oldest keys go first."""
-
 
 class Keys:
-    """Sequences by (event type, key), forgotten after the window."""
+    """Sequences by (event type, key), forgotten after the window, or when they take too much."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        """Bounds what clients can make us remember; beyond it the oldest keys go first."""
+        self.total_bytes = 0
         self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         """Sequence and storage time, oldest first."""
 
@@ -29,11 +30,13 @@ class Keys:
         """Note what a key was used for."""
         place = record.notification.event_type, key
         self._seen[place] = record.sequence, record.stored_at_ns
+        self.total_bytes += footprint.of_key(key)
 
     def _forget(self, now_ns: int) -> None:
         while self._seen:
             oldest = next(iter(self._seen))
             expired = now_ns - self._seen[oldest][1] > WINDOW_NS
-            if not expired and len(self._seen) < MAX_KEYS:
+            if not expired and self.total_bytes <= self._max_bytes:
                 return
             del self._seen[oldest]
+            self.total_bytes -= footprint.of_key(oldest[1])

@@ -4,17 +4,11 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from aviso_server.core import footprint
 from aviso_server.core.notification import Notification, Record
 
 _COMPACT_AT = 1024
 """Dead entries tolerated in the age queue before it is rebuilt."""
-
-
-def size_of(notification: Notification) -> int:
-    """Bytes a notification counts for: body, subject and metadata (operations.md 2)."""
-    size = len(notification.payload) + sum(map(len, notification.tokens))
-    size += sum(len(name) + len(text) for name, text in notification.identifier.items())
-    return size if notification.geometry is None else size + len(notification.geometry.text)
 
 
 @dataclass(slots=True)
@@ -23,6 +17,8 @@ class Budget:
 
     max_messages: int
     max_bytes: int
+    per_topic: bool = False
+    """Whether the newest of each topic are tracked, which takes its own room."""
     messages: int = 0
     total_bytes: int = 0
     _by_age: deque[Record] = field(default_factory=deque)
@@ -33,7 +29,7 @@ class Budget:
         """Count a record in, as the youngest."""
         self._by_age.append(record)
         self.messages += 1
-        self.total_bytes += size_of(record.notification)
+        self.total_bytes += self.cost(record.notification)
 
     def drop(self, record: Record) -> None:
         """Count a record out that left for another reason than age."""
@@ -43,9 +39,19 @@ class Budget:
             self._by_age = deque(r for r in self._by_age if _key(r) not in self._gone)
             self._gone.clear()
 
-    def overdue(self) -> Iterator[Record]:
-        """Take out the oldest records until the rest fits."""
-        while self.messages > self.max_messages or self.total_bytes > self.max_bytes:
+    def cost(self, notification: Notification) -> int:
+        """Bytes that a notification takes here."""
+        size = footprint.of_notification(notification)
+        return size + footprint.TOPIC if self.per_topic else size
+
+    def overdue(self, beside: int = 0) -> Iterator[Record]:
+        """Take out the oldest records until the rest fits, with ``beside`` bytes of other things.
+
+        The youngest always stays.
+        """
+        while self.messages > self.max_messages or (
+            self.messages > 1 and self.total_bytes + beside > self.max_bytes
+        ):
             record = self._by_age.popleft()
             if _key(record) in self._gone:
                 self._gone.discard(_key(record))
@@ -55,7 +61,7 @@ class Budget:
 
     def _count_out(self, record: Record) -> None:
         self.messages -= 1
-        self.total_bytes -= size_of(record.notification)
+        self.total_bytes -= self.cost(record.notification)
 
 
 class TopicLimits:

@@ -1,0 +1,190 @@
+"""What things really take: makes many of a kind in a process of its own, and looks at its size.
+
+Run as ``python -m support.footprints KIND``; prints the bytes counted and the bytes taken.
+"""
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from backends.contract import OPEN, filter_of, notification
+
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.jetstream.messages import Stored, decode, encode
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.backends.memory.keys import Keys
+from aviso_server.core import footprint
+from aviso_server.core.cloudevent import Renderer
+from aviso_server.core.filter import Filter
+from aviso_server.core.frame import LIVE
+from aviso_server.core.json import Json
+from aviso_server.core.notification import Notification, Record
+from aviso_server.relay.index import Index
+from aviso_server.relay.recent import Recent, Room
+from aviso_server.relay.shown import shown
+from aviso_server.relay.subscription import Chunk, Subscription
+
+PLENTY = 10**12
+
+
+def resident_bytes() -> int:
+    """What this process takes now."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def minimal(number: int) -> Notification:
+    """As little as a notification can be."""
+    return notification({"region": "n"}, number)
+
+
+def cloud(number: int) -> Notification:
+    """As many points as fit into the longest cloud."""
+    points: list[Json] = [[float((i + number) % 9), 2.0] for i in range(6100)]
+    return notification({"date": "20250706", "point_cloud": points}, None, "observations")
+
+
+def area(number: int) -> Notification:
+    """An area of a hundred points."""
+    ring: list[Json] = [[i * 0.5, (number + i * i) % 97 * 0.5] for i in range(100)]
+    return notification({"date": "20250706", "polygon": [*ring, ring[0]]}, None, "area")
+
+
+def payload(number: int) -> Notification:
+    """A long payload."""
+    return notification({"region": "n"}, f"{number:010}" * 1000)
+
+
+def fields(number: int) -> Notification:
+    """Many fields that are no topic tokens of a schema."""
+    return notification({f"field{n}": f"{n} {number}" for n in range(12)}, None, "made_up")
+
+
+def stored(make: Callable[[int], Notification], count: int, **limits: int) -> Iterator[int]:
+    """Notifications in the memory backend, with the keys that came with them."""
+    backend = MemoryBackend(MemoryLimits(max_bytes=PLENTY, **limits), now_ns=time.time_ns)
+    loop = asyncio.new_event_loop()
+    yield 0
+    for number in range(count):
+        key = f"anonymous/0d4f6758-1ce3-4dda-a0f3-{number:012x}"
+        loop.run_until_complete(backend.append(make(number), key=key))
+    yield backend.total_bytes
+    loop.close()
+
+
+def held(make: Callable[[int], Notification], count: int) -> Iterator[int]:
+    """Notifications read from JetStream and kept in the memory tail."""
+    room = Room(PLENTY)
+    recent = Recent(Bounds(1, 0), PLENTY, room)
+    yield 0
+    for number in range(1, count + 1):
+        item = make(number)
+        schema = OPEN.find(item.event_type)
+        message = encode(schema, item, "key")
+        headers = {**message.headers}
+        body = bytes(memoryview(message.body))
+        entry = decode(schema, Stored(number, number, message.subject, headers, body))
+        recent.add([entry])
+    yield room.total_bytes
+
+
+def remembered(count: int) -> Iterator[int]:
+    """Idempotency keys alone."""
+    keys = Keys(PLENTY)
+    item = minimal(0)
+    yield 0
+    for number in range(1, count + 1):
+        keys.remember(Record(number, time.time_ns(), item), f"anonymous/{number:0100}")
+    yield keys.total_bytes
+
+
+def asked(make: Callable[[int], Filter], count: int) -> Iterator[int]:
+    """Filters in the index of the hub, each in a group of its own."""
+    index: Index[int] = Index()
+    tried = [minimal(1), area(1), notification(_EXTREME, None, "extreme")]
+    yield 0
+    counted = 0
+    for number in range(count):
+        wanted = make(number)
+        index.add(wanted, number)
+        counted += footprint.of_stream(wanted) - footprint.STREAM
+    for item in tried:
+        list(index.matching(item))  # some of a filter is worked out when it is first asked
+    yield counted
+
+
+_EXTREME: dict[str, Json] = {
+    "region": "north",
+    "run_time": "1200",
+    "severity": 4,
+    "anomaly": 3.5,
+}
+
+
+def by_text(number: int) -> Filter:
+    """A filter that fixes a key."""
+    return filter_of("ev", {"region": f"r{number}"})
+
+
+def by_list(number: int) -> Filter:
+    """A filter with a long list of values."""
+    return filter_of("extreme", {"anomaly": {"in": [n / 8 + number / 1000 for n in range(1000)]}})
+
+
+def by_area(number: int) -> Filter:
+    """A filter with a large area."""
+    ring: list[Json] = [[i * 0.05, (number + i * i) % 97 * 0.5] for i in range(1000)]
+    return filter_of("area", {"polygon": [*ring, ring[0]]})
+
+
+def queued(size: int, count: int) -> Iterator[int]:
+    """Chunks in the queue of a slow reader, encoded because others have sent them."""
+    renderer = Renderer("http://localhost:8000")
+    subscription = Subscription(count, lambda: None, lambda _: False)
+    yield 0
+    counted = 0
+    for number in range(1, count + 1):
+        record = Record(number, number, notification({"region": "n"}, "x" * size))
+        chunk = Chunk([(number, shown(renderer, record, LIVE))])
+        frames = chunk.frames
+        chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
+        counted += chunk.size
+        subscription._chunks.append(chunk)  # past the limit
+    yield counted
+
+
+KINDS: dict[str, Callable[[], Iterator[int]]] = {
+    "minimal": lambda: stored(minimal, 100_000),
+    "clouds": lambda: stored(cloud, 60),
+    "areas": lambda: stored(area, 2000),
+    "payloads": lambda: stored(payload, 3000),
+    "fields": lambda: stored(fields, 10_000),
+    "topics": lambda: stored(fields, 10_000, max_history_per_topic=1),
+    "tail of minimal": lambda: held(minimal, 50_000),
+    "tail of clouds": lambda: held(cloud, 60),
+    "tail of fields": lambda: held(fields, 10_000),
+    "keys": lambda: remembered(100_000),
+    "filters": lambda: asked(by_text, 20_000),
+    "lists": lambda: asked(by_list, 150),
+    "large areas": lambda: asked(by_area, 150),
+    "small chunks": lambda: queued(10, 20_000),
+    "large chunks": lambda: queued(10_000, 2000),
+}
+"""How many of each are made: enough that the interpreter's own memory does not matter."""
+
+
+def main(kind: str) -> None:
+    """Make the things of a kind and print what they take."""
+    made = KINDS[kind]()
+    next(made)
+    before = resident_bytes()
+    counted = next(made)
+    json.dump({"counted": counted, "taken": resident_bytes() - before}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
