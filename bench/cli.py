@@ -14,6 +14,7 @@ from bench.deep import deep_replay
 from bench.figures import Figure, Skipped, Value
 from bench.filters import publish_cost
 from bench.rates import QUICK, Bench, Sizes
+from bench.scans import barren_replays
 from bench.served import HERE, Conditions
 from bench.stalls import stalls
 from rich.console import Console
@@ -49,6 +50,7 @@ class Part(StrEnum):
     MEMORY = "memory"
     FILTERS = "filters"
     COSTS = "costs"
+    SCANS = "scans"
     DEEP = "deep"
     STALLS = "stalls"
     ARCHIVE = "archive"
@@ -138,9 +140,12 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
         Part.NOTIFY: plan.notify,
         Part.REPLAY: plan.replay,
         Part.FANOUT: plan.fanout,
-        Part.MEMORY: plan.memory,
+        Part.MEMORY: lambda: _memory(plan),
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
         Part.COSTS: lambda: request_cost(sizes.points, sizes.runs, plan.progress),
+        Part.SCANS: lambda: barren_replays(
+            sizes.scanned, sizes.connections, plan.conditions, plan.progress
+        ),
         Part.ARCHIVE: lambda: _archive(sizes, plan.progress),
         Part.CONSOLE: lambda: _console(plan),
         Part.JOBS: lambda: _jobs(sizes, plan.progress, only),
@@ -149,6 +154,14 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
     }
     for part in dict.fromkeys(parts):
         yield from measures[part]()
+
+
+def _memory(plan: Bench) -> Iterator[Figure | Value | Skipped]:
+    # Loaded when asked for: it needs the helpers of the tests.
+    from bench.kinds import memory_of_kinds  # noqa: PLC0415
+
+    yield from plan.memory()
+    yield from memory_of_kinds(plan.progress)
 
 
 def _archive(sizes: Sizes, progress: Callable[[str], None]) -> Iterator[Value]:

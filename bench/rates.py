@@ -30,6 +30,8 @@ class Sizes:
     deliveries: int = 400_000
     """Deliveries per fan-out run, at the most: notifications times watchers."""
     idle_watchers: int = 1000
+    scanned: int = 20_000
+    """Notifications that are read for nothing."""
     filters: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     points: tuple[int, ...] = (100, 400, 1600, 5000)
     logged: int = 50_000
@@ -54,6 +56,7 @@ QUICK = Sizes(
     watchers=(1, 50),
     deliveries=50_000,
     idle_watchers=200,
+    scanned=4000,
     filters=(1, 100, 1000),
     points=(100, 400),
     logged=5000,

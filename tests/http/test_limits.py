@@ -15,6 +15,9 @@ from support.edge import Parts, edge
 from support.raw import Answer, request, wired
 from support.server import Client, connected
 
+from aviso_server.assembly import limit_bounds
+from aviso_server.core import footprint
+from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json
 from aviso_server.http.connection import Rules
 from aviso_server.http.limits import MAX_BUCKETS, Bounds, Caller, Limits, TooManyRequests
@@ -81,6 +84,41 @@ def test_each_bound_counts_what_it_is_for(
         pass  # those that ended made room
 
 
+def test_what_streams_take_together_is_bounded() -> None:
+    """A stream with a large filter may be one too many where one with a small filter is not."""
+    limits, _ = limited(stream_bytes=100_000)
+    with opening(limits, ALICE), limits.stream(ALICE, 90_000):
+        with (
+            pytest.raises(TooManyRequests, match="what they take together is 100000 bytes"),
+            limits.stream(ALICE, 10_001),
+        ):
+            pass
+        with limits.stream(ALICE, 10_000):
+            pass
+    with limits.stream(ALICE, 100_000):
+        pass  # those that ended made room
+
+
+def test_a_suite_may_open_thousands_of_streams_from_one_host() -> None:
+    """By default one user may follow thousands of events from one address, but not take all."""
+    limits = Limits(limit_bounds(settings()), Clock())
+    plain = footprint.of_stream(Filter((("region", "n"),)))
+    with ExitStack() as stack:
+        for _ in range(5000):
+            stack.enter_context(limits.stream(ALICE, plain))
+        with pytest.raises(TooManyRequests, match="per user is 5000"), limits.stream(ALICE, plain):
+            pass
+        neighbour = Caller(ALICE.address)
+        with (
+            pytest.raises(TooManyRequests, match="per address is 5000"),
+            limits.stream(neighbour, plain),
+        ):
+            pass
+        for number in range(15_000):
+            stack.enter_context(limits.stream(Caller(f"10.1.{number % 256}.1"), plain))
+        assert limits.open_streams == 20_000, "and what plain filters take is no narrower limit"
+
+
 @given(st.lists(st.sampled_from([ALICE, Caller("a"), Caller("b", "r/bob")]), max_size=12))
 def test_nothing_is_kept_of_streams_that_ended(callers: list[Caller]) -> None:
     """Whatever was open or refused, in the end all counts are gone."""
@@ -88,11 +126,12 @@ def test_nothing_is_kept_of_streams_that_ended(callers: list[Caller]) -> None:
     with ExitStack() as stack:
         for caller in callers:
             try:
-                stack.enter_context(limits.stream(caller))
+                stack.enter_context(limits.stream(caller, 100))
             except TooManyRequests:
                 continue
         assert limits.open_streams <= 6
     assert (limits.open_streams, limits._by_user, limits._by_address) == (0, {}, {})
+    assert limits._bytes == 0
 
 
 # Rate

@@ -1,13 +1,20 @@
 """The real client at a limit: it waits as it is told and then gets its stream (clients.md 5)."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
 
+import aiohttp
 import pytest
-from support.config import settings
+from support.config import document, settings
+from support.footprints import resident_bytes
 from support.journal import recorded
 from support.listening import anonymous, published, take
+from support.process import server_process
 from support.server import connected
 
+from aviso_server.core import footprint
+from aviso_server.core.filter import Filter
 from aviso_server.http import limits
 
 
@@ -29,3 +36,31 @@ async def test_pyaviso_waits_for_a_free_stream(monkeypatch: pytest.MonkeyPatch) 
                 await journal.seen("api.request.limit.reached")
             await published(client, 2)
             assert await listening == [0, 1]
+
+
+async def test_an_open_stream_takes_what_is_counted_for_it(tmp_path: Path) -> None:
+    """The memory of a server grows with idle watchers about as their limit assumes."""
+    count = 500
+    with server_process(document(), tmp_path) as server:
+        async with AsyncExitStack() as stack:
+            # The first few pay for what all share.
+            await watching(stack, server.url, 50)
+            before = resident_bytes(server.process.pid)
+            await watching(stack, server.url, count)
+            taken = resident_bytes(server.process.pid) - before
+    counted = count * footprint.of_stream(Filter((("region", "n"),)))
+    assert 0.7 * taken <= counted <= 3 * taken
+
+
+async def watching(stack: AsyncExitStack, url: str, count: int) -> None:
+    """Open watches that stay open as long as the stack."""
+    session = await stack.enter_async_context(
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+    )
+    body = {"event_type": "ev", "identifier": {"region": "n"}}
+    for _ in range(count):
+        answer = await session.post(f"{url}/api/v1/watch", json=body)
+        assert answer.status == 200
+        assert b"connection_established" in await answer.content.readline() + (
+            await answer.content.readline()
+        )

@@ -1,6 +1,6 @@
 """What things really take: makes many of a kind in a process of its own, and looks at its size.
 
-Run as ``python -m support.footprints KIND``; prints the bytes counted and the bytes taken.
+Run as ``python -m support.footprints KIND``; prints how many, and the bytes counted and taken.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from backends.contract import OPEN, filter_of, notification
@@ -31,10 +32,20 @@ from aviso_server.relay.subscription import Chunk, Subscription
 PLENTY = 10**12
 
 
-def resident_bytes() -> int:
-    """What this process takes now."""
+@dataclass(frozen=True)
+class Made:
+    """What was made: nothing yet, then everything."""
+
+    counted: int = 0
+    """Bytes, by our own accounting."""
+    made: int = 0
+    """How many things."""
+
+
+def resident_bytes(pid: int | None = None) -> int:
+    """What a process takes now; this one unless told otherwise."""
     gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * 4096
 
 
 def minimal(number: int) -> Notification:
@@ -64,23 +75,23 @@ def fields(number: int) -> Notification:
     return notification({f"field{n}": f"{n} {number}" for n in range(12)}, None, "made_up")
 
 
-def stored(make: Callable[[int], Notification], count: int, **limits: int) -> Iterator[int]:
+def stored(make: Callable[[int], Notification], count: int, **limits: int) -> Iterator[Made]:
     """Notifications in the memory backend, with the keys that came with them."""
     backend = MemoryBackend(MemoryLimits(max_bytes=PLENTY, **limits), now_ns=time.time_ns)
     loop = asyncio.new_event_loop()
-    yield 0
+    yield Made()
     for number in range(count):
         key = f"anonymous/0d4f6758-1ce3-4dda-a0f3-{number:012x}"
         loop.run_until_complete(backend.append(make(number), key=key))
-    yield backend.total_bytes
+    yield Made(backend.total_bytes, count)
     loop.close()
 
 
-def held(make: Callable[[int], Notification], count: int) -> Iterator[int]:
+def held(make: Callable[[int], Notification], count: int) -> Iterator[Made]:
     """Notifications read from JetStream and kept in the memory tail."""
     room = Room(PLENTY)
     recent = Recent(Bounds(1, 0), PLENTY, room)
-    yield 0
+    yield Made()
     for number in range(1, count + 1):
         item = make(number)
         schema = OPEN.find(item.event_type)
@@ -89,24 +100,24 @@ def held(make: Callable[[int], Notification], count: int) -> Iterator[int]:
         body = bytes(memoryview(message.body))
         entry = decode(schema, Stored(number, number, message.subject, headers, body))
         recent.add([entry])
-    yield room.total_bytes
+    yield Made(room.total_bytes, count)
 
 
-def remembered(count: int) -> Iterator[int]:
+def remembered(count: int) -> Iterator[Made]:
     """Idempotency keys alone."""
     keys = Keys(PLENTY)
     item = minimal(0)
-    yield 0
+    yield Made()
     for number in range(1, count + 1):
         keys.remember(Record(number, time.time_ns(), item), f"anonymous/{number:0100}")
-    yield keys.total_bytes
+    yield Made(keys.total_bytes, count)
 
 
-def asked(make: Callable[[int], Filter], count: int) -> Iterator[int]:
+def asked(make: Callable[[int], Filter], count: int) -> Iterator[Made]:
     """Filters in the index of the hub, each in a group of its own."""
     index: Index[int] = Index()
     tried = [minimal(1), area(1), notification(_EXTREME, None, "extreme")]
-    yield 0
+    yield Made()
     counted = 0
     for number in range(count):
         wanted = make(number)
@@ -114,7 +125,7 @@ def asked(make: Callable[[int], Filter], count: int) -> Iterator[int]:
         counted += footprint.of_stream(wanted) - footprint.STREAM
     for item in tried:
         list(index.matching(item))  # some of a filter is worked out when it is first asked
-    yield counted
+    yield Made(counted, count)
 
 
 _EXTREME: dict[str, Json] = {
@@ -141,11 +152,11 @@ def by_area(number: int) -> Filter:
     return filter_of("area", {"polygon": [*ring, ring[0]]})
 
 
-def queued(size: int, count: int) -> Iterator[int]:
+def queued(size: int, count: int) -> Iterator[Made]:
     """Chunks in the queue of a slow reader, encoded because others have sent them."""
     renderer = Renderer("http://localhost:8000")
     subscription = Subscription(count, lambda: None, lambda _: False)
-    yield 0
+    yield Made()
     counted = 0
     for number in range(1, count + 1):
         record = Record(number, number, notification({"region": "n"}, "x" * size))
@@ -154,10 +165,10 @@ def queued(size: int, count: int) -> Iterator[int]:
         chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
         counted += chunk.size
         subscription._chunks.append(chunk)  # past the limit
-    yield counted
+    yield Made(counted, count)
 
 
-KINDS: dict[str, Callable[[], Iterator[int]]] = {
+KINDS: dict[str, Callable[[], Iterator[Made]]] = {
     "minimal": lambda: stored(minimal, 100_000),
     "clouds": lambda: stored(cloud, 60),
     "areas": lambda: stored(area, 2000),
@@ -182,8 +193,8 @@ def main(kind: str) -> None:
     made = KINDS[kind]()
     next(made)
     before = resident_bytes()
-    counted = next(made)
-    json.dump({"counted": counted, "taken": resident_bytes() - before}, sys.stdout)
+    found = next(made)
+    json.dump({**asdict(found), "taken": resident_bytes() - before}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ CHOICE = 360
 FILTER_POINT = 220
 """A point of the area of a filter, as it was sent and as arrays to compare with."""
 
-STREAM = 40_000
+STREAM = 24_000
 """An open watch or replay without its filter: connection, request, feed, timers, buffers."""
 
 

@@ -13,6 +13,7 @@ from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.condition import Condition
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
+from aviso_server.backends.jetstream.density import Densities
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.history import Reader
 from aviso_server.backends.jetstream.messages import Stored, decode_wanted
@@ -73,6 +74,7 @@ class JetStreamBackend:
         )
         self._looking: asyncio.Task[None] | None = None
         self._reader = Reader(connection, patience_s=options.pace.request_s)
+        self._densities = Densities()
         self._owners = {item.stream: item.event_type for item in catalogue.schemas.values()}
 
     @classmethod
@@ -176,10 +178,12 @@ class JetStreamBackend:
         layout, reader = self._streams.layout(schema), self._reader
         if wanted is not None and reader.by_subject and layout.covers(first, last):
             subjects = possible_subjects(schema, wanted, layout.tokens)
-            if subjects is not None:
-                return await reader.read_any(
+            if subjects is not None and self._densities.pays(subjects):
+                messages, following = await reader.read_any(
                     schema.stream, first, last, limit=limit, subjects=subjects
                 )
+                self._densities.note(subjects, found=len(messages), span=following - first)
+                return messages, following
         return await reader.read(schema.stream, first, last, limit=limit)
 
     async def first_since(self, event_type: str, ns: int) -> int:
