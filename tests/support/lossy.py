@@ -27,11 +27,14 @@ class Lossy:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def lose(self, which: int | str, when: When, *, away: bool = False) -> None:
+    def lose(
+        self, which: int | str, when: When, *, away: bool = False, delay_s: float = 0.0
+    ) -> None:
         """Lose one request: the first with this text, or by its number among those that change
-        something, counted from now. ``away``: and all requests that follow.
+        something, counted from now. ``away``: and all requests that follow. Until it is lost every
+        request is answered later by ``delay_s``.
         """
-        self._tell({"which": which, "when": when, "away": away})
+        self._tell({"which": which, "when": when, "away": away, "delay_s": delay_s})
 
     def heal(self) -> list[str]:
         """Lose nothing more, and count anew; the changing requests since the last time."""
@@ -85,6 +88,7 @@ class _Proxy(BaseHTTPRequestHandler):
             seen, _Proxy.seen, _Proxy.plan = _Proxy.seen, [], json.loads(body)
             self._answer(200, [], json.dumps(seen).encode())
             return
+        threading.Event().wait(_Proxy.plan.get("delay_s", 0))  # a slow store
         when = self._fault()
         if when == "before":
             self.close_connection = True

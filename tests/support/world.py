@@ -133,9 +133,11 @@ class World:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [int(child) for child in found]
 
-    def kill_child(self) -> None:
-        """End one worker without notice."""
-        os.kill(self.draw.choice(self.children()), signal.SIGKILL)
+    def signal_child(self, number: signal.Signals) -> int:
+        """Send a signal to one worker; which."""
+        worker = self.draw.choice(self.children())
+        os.kill(worker, number)
+        return worker
 
     async def archive(self) -> None:
         """Archive what the log has, as the job does it, without Spark."""
