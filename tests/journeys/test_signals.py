@@ -176,16 +176,22 @@ async def test_shutdown_has_begun(tmp_path: Path) -> None:
     """While a shutdown waits: not ready, new streams are told at once, new clients are refused."""
     watch = {"event_type": "ev", "identifier": {}}
     with server_process(document(), tmp_path) as server:
-        async with unfinished(server.url) as (_, writer), aiohttp.ClientSession() as session:
-            async with session.get(f"{server.url}/ready") as response:
-                assert response.status == 200
+        async with (
+            unfinished(server.url) as (_, writer),
+            aiohttp.ClientSession() as session,
+            aiohttp.ClientSession() as watcher,
+        ):
+            for client in (session, watcher):
+                async with client.get(f"{server.url}/ready") as response:
+                    assert response.status == 200
             server.signal(signal.SIGTERM)
             await asyncio.to_thread(server.printed, "startup.shutdown.received")
-            # The session still has its connection.
+            # Both still have their connection, for one more request.
             async with session.get(f"{server.url}/ready") as response:
                 assert response.status == 503
+                assert response.headers["Connection"] == "close"
                 assert await response.text() == '{"status":"not_ready","backend_connected":true}'
-            async with session.post(f"{server.url}/api/v1/watch", json=watch) as response:
+            async with watcher.post(f"{server.url}/api/v1/watch", json=watch) as response:
                 kinds = [event.kind for event in await Stream(response).rest()]
                 assert kinds == ["connection_established", "server_shutdown"]
             with pytest.raises(aiohttp.ClientConnectionError):
