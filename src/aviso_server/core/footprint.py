@@ -47,7 +47,7 @@ CHUNK = 700
 FILTER = 2000
 """A filter without what it asks for, and its group in the index."""
 
-CHOICE = 360
+CHOICE = 250
 """A value of an ``in`` list, in the filter and in the index."""
 
 FILTER_POINT = 220

@@ -192,7 +192,7 @@ class Limits(Section):
     max_notify_in_progress: Count = 1000
     notify_rate_per_user: Count = 0
     notify_burst_per_user: Whole = 1000
-    max_history_reads: Count = 16
+    max_history_reads: Count = 8
 
 
 class Auth(Section):
