@@ -24,6 +24,7 @@ from typing import Literal
 import msgspec
 import structlog
 
+from aviso_server.core.json import UNREADABLE
 from aviso_server.http.answers import ArchiveResponse
 from aviso_server.pipeline.java import JavaMissing, find_java
 from aviso_server.settings import Settings
@@ -264,7 +265,7 @@ class Archiving:
     def _heard(self, line: bytes) -> None:
         try:
             report = _REPORT.decode(line)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self._overheard(line)
             return
         if report.archived > self._counted:
@@ -363,7 +364,7 @@ class Posted:
         """How the job was doing when it was last noted."""
         try:
             return msgspec.json.decode(self.board.read_bytes(), type=ArchiveResponse)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *UNREADABLE):
             return None
 
 

@@ -27,6 +27,7 @@ from aviso_server.auth.refusal import (
     Unavailable,
 )
 from aviso_server.auth.token import TokenCheck, looks_like_token
+from aviso_server.core.json import UNREADABLE
 
 MAX_ANSWER_BYTES = 65_536
 MAX_REMEMBERED = 10_000
@@ -114,7 +115,7 @@ def _candidates(reply: Reply) -> Iterator[str]:
         yield rest.strip()
     try:
         data = msgspec.json.decode(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         data = None
     if isinstance(data, dict):
         yield from (data[name] for name in _MEMBERS if isinstance(data.get(name), str))

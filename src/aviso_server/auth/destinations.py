@@ -12,6 +12,7 @@ import structlog
 from yarl import URL
 
 from aviso_server.auth.outbound import Failed, Outbound, Patience
+from aviso_server.core.json import UNREADABLE
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """Far more than the longest list known; it only bounds memory."""
@@ -108,7 +109,7 @@ class Destinations:
             return _failed(journal, _by_status(reply.status), f"status {reply.status}")
         try:
             listing = _LISTING.decode(reply.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             return _failed(journal, Outcome.INVALID_RESPONSE, str(error))
         if listing.success != "yes":
             return _failed(journal, Outcome.INVALID_RESPONSE, "success is not 'yes'")

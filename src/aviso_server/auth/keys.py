@@ -19,6 +19,8 @@ from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.utils import is_pem_format, is_ssh_key
 
+from aviso_server.core.json import UNREADABLE
+
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256"]
 ALGORITHMS: tuple[Algorithm, ...] = ("HS256", "RS256", "ES256")
 
@@ -86,7 +88,7 @@ def key_set(body: bytes) -> tuple[Key, ...]:
     """The usable keys of a JWKS document; BadKey when it is none."""
     try:
         listed = msgspec.json.decode(body, type=_Set).keys
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadKey("the answer is not a JSON Web Key Set") from error
     return tuple(_usable(listed[:MAX_KEYS]))
 
@@ -107,7 +109,7 @@ def _usable(listed: Iterable[msgspec.Raw]) -> Iterator[Key]:
             jwk = msgspec.json.decode(raw, type=_Jwk)
             if (key := _from_jwk(jwk, bytes(raw).decode())) is not None:
                 yield key
-        except (msgspec.DecodeError, PyJWTError, BadKey, ValueError, TypeError):
+        except (*UNREADABLE, PyJWTError, BadKey, ValueError, TypeError):
             continue
 
 

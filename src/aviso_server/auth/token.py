@@ -20,6 +20,7 @@ from aviso_server.auth.identity import Identity
 from aviso_server.auth.keyring import KeySource
 from aviso_server.auth.keys import ALGORITHMS, Key
 from aviso_server.auth.refusal import INVALID_TOKEN, Unauthorized
+from aviso_server.core.json import UNREADABLE
 from aviso_server.core.moment import NS_PER_SECOND
 
 LEEWAY_S = 60
@@ -67,7 +68,7 @@ class TokenCheck:
     def _identity(self, payload: bytes) -> Identity:
         try:
             claims = _CLAIMS.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             raise Unauthorized(INVALID_TOKEN, details="malformed") from None
         if claims.exp * NS_PER_SECOND < self._now_ns() - LEEWAY_S * NS_PER_SECOND:
             raise Unauthorized(INVALID_TOKEN, details="expired")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
-from aviso_server.core.json import parse
+from aviso_server.core.json import UNREADABLE, parse
 from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, parse_request
 
@@ -76,7 +76,7 @@ def check_element(body: bytes, span: Span) -> None:
     text = body[start:end]
     try:
         _SYNTAX.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         # Explained with line and column of the whole body, but without parsing all before it.
         lines = body.count(b"\n", 0, start)
         columns = start - (body.rfind(b"\n", 0, start) + 1)
@@ -95,7 +95,7 @@ def parse_item(text: bytes) -> Item:
         return request, None if key is None else _key(bytes(key))
     except RequestError as error:
         return error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         try:
             return parse_request(text), None
         except RequestError as error:

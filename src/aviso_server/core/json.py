@@ -23,6 +23,9 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 MAX_DEPTH = 128
 """Deepest nesting of arrays and objects that is read (http.md 3)."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises for bytes it does not read; for whoever calls it without ``parse``."""
+
 _DECODER = msgspec.json.Decoder()
 _SORTED = msgspec.json.Encoder(order="sorted")
 

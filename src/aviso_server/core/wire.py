@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aviso_server.core.errors import UnknownMember, WrongShape
-from aviso_server.core.json import compact, parse, refuse_excess
+from aviso_server.core.json import UNREADABLE, compact, parse, refuse_excess
 
 if TYPE_CHECKING:
     from aviso_server.core.json import Json
@@ -43,7 +43,7 @@ def parse_request(body: bytes) -> NotificationRequest:
     """
     try:
         request = _GOOD.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return _examine(parse(body))
     refuse_excess(body)
     return request

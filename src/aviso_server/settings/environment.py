@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from aviso_server.core.json import Json
+from aviso_server.core.json import UNREADABLE, Json
 from aviso_server.settings.faults import Fault, Warning_, unknown_key
 from aviso_server.settings.files import VARIABLE
 
@@ -40,7 +40,7 @@ def overlay(
             continue
         try:
             merged = merge(merged, _nested(spelled, _value(environ[name])))
-        except msgspec.DecodeError as error:
+        except (*UNREADABLE, UnicodeEncodeError) as error:
             # The value is not shown: it may hold a secret.
             why = f"a value starting with '[' or '{{' is read as JSON, and this is not: {error}"
             faults.append(Fault(name, why))

@@ -21,7 +21,7 @@ from nats.aio.subscription import Subscription
 
 from aviso_server.backends.jetstream.client import NatsClient, credentials, tls_context
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
-from aviso_server.core.json import Json, compact
+from aviso_server.core.json import UNREADABLE, Json, compact
 
 OLDEST = (2, 10, 23)
 """Older servers can lose acknowledged messages or stall consumers (field.md)."""
@@ -395,19 +395,23 @@ class _AttemptFailed(Exception):
 Answer = dict[str, Json]
 
 
+class _Error(msgspec.Struct):
+    """Why JetStream refuses."""
+
+    code: int = 500
+    err_code: int = 0
+    description: str = "unknown error"
+
+
 def answered(data: bytes) -> Answer:
     """The content of an answer of the JetStream API, or Refused."""
     try:
         answer = msgspec.json.decode(data, type=dict[str, object])
-    except msgspec.DecodeError:
-        raise Unavailable("the answer is not JSON") from None
-    error = answer.get("error")
-    if isinstance(error, dict):
-        raise Refused(
-            int(error.get("code", 500)),
-            int(error.get("err_code", 0)),
-            str(error.get("description", "unknown error")),
-        )
+        error = msgspec.convert(answer.get("error"), _Error | None)
+    except UNREADABLE:
+        raise Unavailable("the answer is not JSON, or not one of JetStream") from None
+    if error is not None:
+        raise Refused(error.code, error.err_code, error.description)
     return answer  # type: ignore[return-value] # decoded JSON
 
 

@@ -16,11 +16,13 @@ from datetime import datetime
 from functools import lru_cache
 from urllib.parse import unquote
 
+import msgspec
+
 from aviso_server.core.errors import InvalidRequest, MalformedBody
 from aviso_server.core.fields.place import POLYGON, PointCloudField, parse_polygon
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Geometry
-from aviso_server.core.json import compact, parse
+from aviso_server.core.json import UNREADABLE, compact, parse
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.core.schema import Schema
 from aviso_server.core.topic import TopicError, identifier_of, parse_subject, subject
@@ -32,6 +34,7 @@ EVENT_TYPE = "Aviso-Event-Type"
 IDENTIFIER = "Aviso-Identifier"
 MESSAGE_ID = "Nats-Msg-Id"
 
+_TEXTS = msgspec.json.Decoder(dict[str, str])
 # The percent sign is written as an escape too, or a name that holds one could not be read back.
 _NOT_PLAIN = re.compile(r"[^\x21-\x7e]|%")
 _CLOUD = PointCloudField(name="point_cloud", required=False)
@@ -154,12 +157,9 @@ def _identifier(text: str | None) -> dict[str, str]:
     if text is None:
         return {}
     try:
-        values = json.loads(text)
-    except ValueError:
-        values = None
-    if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
-        raise _Unreadable(f"header {IDENTIFIER} is not a JSON object of texts")
-    return values
+        return _TEXTS.decode(text)
+    except (*UNREADABLE, UnicodeEncodeError):
+        raise _Unreadable(f"header {IDENTIFIER} is not a JSON object of texts") from None
 
 
 def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from aviso_server.core.cloudevent import TYPE_PREFIX
 from aviso_server.core.cursor import parse_moment
 from aviso_server.core.errors import AvisoError, InvalidRequest, MalformedBody
-from aviso_server.core.json import Json, parse
+from aviso_server.core.json import UNREADABLE, Json, parse
 
 LAST = 2**63 - 1
 
@@ -59,7 +59,7 @@ def read_line(line: bytes) -> Claim:
     """The claim of a line; MalformedBody or BadClaim."""
     try:
         members = {name: bytes(text) for name, text in _MEMBERS.decode(line).items()}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         parse(line)  # explains what is wrong, with line and column
         raise MalformedBody("JSON parsing failed: a line is a JSON object") from None
     sequence, time_ns = _stored(members)
@@ -126,7 +126,7 @@ def _cloud_event(members: Mapping[str, bytes], sequence: int | None, time_ns: in
         raise BadClaim("type", f"the type of a CloudEvent begins with {TYPE_PREFIX}")
     try:
         data = {name: bytes(text) for name, text in _MEMBERS.decode(members["data"]).items()}
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise BadClaim("data", "the data of a CloudEvent is an object") from None
     return Claim(
         msgspec.json.encode(kind.removeprefix(TYPE_PREFIX)),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.core.json import UNREADABLE
 from aviso_server.core.notification import Notification, Record
 from aviso_server.lake.layout import BOX, RECORD
 from aviso_server.lake.record import records_to_batch
@@ -126,7 +127,7 @@ def _text(data: bytes) -> str:
     """An event type as it was spelled."""
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         value = None
     return value if isinstance(value, str) else data.decode(errors="replace")
 

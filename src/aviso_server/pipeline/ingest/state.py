@@ -25,6 +25,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.core.json import UNREADABLE
 
 Stage: TypeAlias = Literal["staging", "publishing", "done"]
 
@@ -96,7 +97,7 @@ class State:
             run = msgspec.json.decode((self.folder / "run.json").read_bytes(), type=Run)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *UNREADABLE) as error:
             raise StateFailed(f"cannot read {self.folder / 'run.json'}: {error}") from error
         if run.digest == digest:
             return run

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.geometry import Area
-from aviso_server.core.json import Json, compact
+from aviso_server.core.json import UNREADABLE, Json, compact
 from aviso_server.lake import wkb
 from aviso_server.pipeline.ingest.claim import BadClaim, Claim, identity, sequence_of, time_of
 
@@ -175,10 +175,10 @@ def _whole(value: object) -> dict[str, Json]:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise BadClaim("identifier", f"the identifier is not JSON: {error}") from None
-    if isinstance(value, list):
-        value = dict(value)
+    elif isinstance(value, list):
+        value = dict(value)  # the pairs of a map
     if not isinstance(value, dict):
         raise BadClaim("identifier", "the identifier is not an object")
     return {str(name): _json(item) for name, item in value.items() if item is not None}

@@ -11,7 +11,6 @@ Nothing is removed that is not in the lake or in a whole file. Killed anywhere, 
 goes on: before 2 it begins anew, after it the file says what is left to do.
 """
 
-import base64
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -204,7 +203,7 @@ class _Settling:
     async def _store(self, line: Line) -> None:
         answer = await self._connection.request(
             line.subject,
-            base64.b64decode(line.body),
+            line.body,
             headers={**line.headers, MESSAGE_ID: line.message_id},
             timeout_s=ANSWER_S,
         )

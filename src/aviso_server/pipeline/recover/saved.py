@@ -4,7 +4,6 @@ One JSON object a line: where the message was, when it was stored, and the messa
 enough to store it again as it was sent. A file is whole or not there, and is on disk when it is.
 """
 
-import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 
 from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.core.errors import AvisoError
+from aviso_server.core.json import UNREADABLE
 from aviso_server.core.moment import rfc3339
 
 DONE, SUPERSEDED = ".done", ".superseded"
@@ -28,8 +28,8 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     time_ns: int
     subject: str
     headers: dict[str, str]
-    body: str
-    """Base64."""
+    body: bytes
+    """In base64."""
 
     @property
     def message_id(self) -> str:
@@ -58,7 +58,7 @@ class Saving:
             message.time_ns,
             message.subject,
             headers,
-            base64.b64encode(message.body).decode(),
+            message.body,
         )
         self._stream.write(msgspec.json.encode(line) + b"\n")
         self.count += 1
@@ -91,5 +91,5 @@ def read_saved(path: Path) -> Iterator[Line]:
         for number, text in enumerate(stream, 1):
             try:
                 yield decoder.decode(text)
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 raise AvisoError(f"line {number} of {path} cannot be read: {error}") from None

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from aviso_server.core.json import UNREADABLE
 from aviso_server.pipeline.sink.options import Options
 from aviso_server.pipeline.sink.request import Refusal, Request
 
@@ -135,10 +136,7 @@ class Client:
         self, sent: list[tuple[int, Request]], body: bytes, done: dict[int, Outcome]
     ) -> list[tuple[int, Request]]:
         """Note what is decided; the rest is to be sent again."""
-        try:
-            results = _ANSWER.decode(body).results
-        except msgspec.DecodeError as error:
-            raise NotSent(f"{self._options.url} does not answer as aviso-server: {error}") from None
+        results = _results(self._options.url, body)
         if len(results) != len(sent):
             raise NotSent(f"{self._options.url}: {len(results)} results for {len(sent)} requests")
         left = []
@@ -224,8 +222,15 @@ def _refusal(request: Request, why: "Refused | _Problem") -> Refusal:
     )
 
 
+def _results(url: str, body: bytes) -> list[Stored | Refused]:
+    try:
+        return _ANSWER.decode(body).results
+    except UNREADABLE as error:
+        raise NotSent(f"{url} does not answer as aviso-server: {error}") from None
+
+
 def _problem(body: bytes) -> _Problem:
     try:
         return _PROBLEM.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return _Problem(message=body[:200].decode(errors="replace"))

@@ -8,6 +8,7 @@ from aviso_server.backends.jetstream.messages import time_ns
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON, PointCloudField, parse_polygon
 from aviso_server.core.geometry import Cloud, Geometry
+from aviso_server.core.json import UNREADABLE
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.core.schema import Schema
 
@@ -38,7 +39,7 @@ def record_of(schema: Schema, text: bytes) -> Entry:
     try:
         event = _DECODER.decode(text)
         at = time_ns(event.time)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (*UNREADABLE, ValueError) as error:
         raise ValueError(f"not a notification: {error}") from None
     values = event.data.identifier
     try:

@@ -7,7 +7,7 @@ error; secrets are in no error and in no repr.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from aviso_server.core.cursor import parse_moment
 from aviso_server.core.declaration import declared
@@ -285,7 +285,8 @@ def login_of(address: str) -> tuple[str, str | None]:
 def _transport(addresses: list[str], asked: str | None, *, default: Transport) -> Transport:
     if asked is not None and asked.lower() not in ("nats", "http"):
         raise BadOption(f"transport must be nats or http, got '{asked}'")
-    meant = {_SCHEMES.get(urlsplit(a).scheme) if "://" in a else default for a in addresses}
+    schemes = [address.partition("://") for address in addresses]
+    meant = {_SCHEMES.get(word.lower()) if found else default for word, found, _ in schemes}
     if None in meant or len(meant) > 1:
         raise BadOption("addresses begin with nats://, tls://, http:// or https://, all alike")
     found: Transport = next((word for word in meant if word), default)
@@ -333,7 +334,7 @@ def _schemas(text: str | None) -> Mapping[str, Schema]:
 
 
 def _json(name: str, text: str) -> Json:
-    return _checked(name, lambda: parse(text.encode(), failed="not JSON"))
+    return _checked(name, lambda: parse(text.encode(errors="surrogatepass"), failed="not JSON"))
 
 
 def _checked(name: str, make: Callable[[], _Made]) -> _Made:
