@@ -42,6 +42,8 @@ class Room:
     def clear_up(self) -> None:
         """Let spans give way until the rest fits."""
         for span in self._spans:
+            if self.total_bytes <= self._max_bytes:
+                return
             span.shrink(lambda: self.total_bytes > self._max_bytes)
 
 

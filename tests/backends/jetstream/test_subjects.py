@@ -153,6 +153,23 @@ async def test_servers_with_different_key_orders_at_the_same_time(opened: Opener
     assert await found(old, "diss2", wanted) == [3, 5], "a token it does not know is surplus"
 
 
+async def test_a_note_that_was_overwritten_is_made_again(opened: Opener) -> None:
+    """Two servers may note at the same time; the one whose note is gone sees it and notes again."""
+    old, new = await opened(), await opened(NOTE_IN_TOPIC)
+    await dispatched(new, "a")
+    await dispatched(old, "a", by="other")
+    config = (await old._connection.call("STREAM.INFO.DISS"))["config"]
+    assert isinstance(config, dict)
+    metadata = config["metadata"]
+    assert isinstance(metadata, dict)
+    claimed = {**metadata, TOKENS: '["destination","note"]'}
+    await old._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": claimed})
+    await old.bounds("diss2")
+    await old.bounds("diss2")
+    wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})
+    assert await found(new, "diss2", wanted) == [1, 2]
+
+
 async def test_streams_from_before_this_was_noted(opened: Opener) -> None:
     """What a stream held before it was noted which fields are tokens is read as a whole."""
     old = await opened()

@@ -87,7 +87,8 @@ class Streams:
             info = await self._info(schema)
         held = holdings(info)
         self.note(schema, held.last)
-        if held.layout.tokens - set(schema.key_order or ()):
+        changed = held.layout.tokens != self.layout(schema).tokens
+        if changed and held.layout.tokens - set(schema.key_order or ()):
             self.forget(schema)  # another server was quicker to note its own
         self._layouts[schema.stream] = held.layout
         return held
