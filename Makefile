@@ -10,7 +10,7 @@ PORT   ?= 8000
 DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
 .PHONY: help setup run java browser test check format format-check lint types imports spelling unit \
-  faults bench pictures lock clean
+  faults soak bench pictures lock clean
 
 help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,11 @@ faults: setup java ## Inject every fault for longer, under several seeds, and co
 	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py \
 	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/test_outcomes.py \
 	  tests/pipeline/test_checkpoint.py tests/pipeline/test_killed.py
+
+soak: setup ## Fuzz parsers, codecs and a server for longer, with other examples in every run
+	@AVISO_FUZZ=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider --timeout 1800 tests/fuzz tests/http/test_fuzz.py \
+	  tests/core/test_json.py tests/core/test_batch.py tests/core/test_wire.py tests/core/test_cursor.py tests/core/test_topic.py \
+	  tests/core/fields tests/lake/test_record.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py

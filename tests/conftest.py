@@ -3,12 +3,14 @@
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from support.fuzz import LONG, examples
 
 settings.register_profile(
     "suite",
     deadline=None,  # machines are shared: never assert a wall-clock time
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    derandomize=True,
+    max_examples=examples(100),
+    derandomize=not LONG,
 )
 settings.load_profile("suite")
 

@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from support.config import SCHEMAS
+from support.fuzz import examples
 from support.process import ServerProcess, server_process
 from support.raw import UUID4
 
@@ -128,7 +129,7 @@ def assert_in_contract(status: int, answer: Any) -> None:
 
 
 @given(ENDPOINTS, st.binary(max_size=300))
-@bounded(max_examples=100)
+@bounded(max_examples=examples(100))
 def test_arbitrary_bytes(server: ServerProcess, endpoint: str, body: bytes) -> None:
     """Hardly any of them are JSON, and none is a request; a batch judges each line for itself."""
     status, answer = post(server, endpoint, body)
@@ -138,7 +139,7 @@ def test_arbitrary_bytes(server: ServerProcess, endpoint: str, body: bytes) -> N
 
 
 @given(ENDPOINTS, st.integers(0, len(GOOD)), st.integers(0, 20), st.binary(max_size=4))
-@bounded(max_examples=150)
+@bounded(max_examples=examples(150))
 def test_damaged_requests(
     server: ServerProcess, endpoint: str, start: int, length: int, patch: bytes
 ) -> None:
@@ -148,14 +149,14 @@ def test_damaged_requests(
 
 
 @given(ENDPOINTS, REQUESTS)
-@bounded(max_examples=300)
+@bounded(max_examples=examples(300))
 def test_odd_requests(server: ServerProcess, endpoint: str, body: dict[str, Any]) -> None:
     """Requests of the right shape with odd values in every place."""
     assert_in_contract(*post(server, endpoint, json.dumps(body).encode()))
 
 
 @given(st.text(min_size=1, max_size=30), st.sampled_from(["schema", "admin/notification"]))
-@bounded(max_examples=100)
+@bounded(max_examples=examples(100))
 def test_odd_paths(server: ServerProcess, name: str, folder: str) -> None:
     """Names in paths are looked up, whatever they are, and refused as not there."""
     encoded = re.sub(r"[^A-Za-z0-9]", _escaped, name)
@@ -196,7 +197,7 @@ CONFORMANCE = [
 
 
 @API.parametrize()
-@bounded(max_examples=25)
+@bounded(max_examples=examples(25))
 def test_the_openapi_document_is_true(case: schemathesis.Case[Any], server: ServerProcess) -> None:
     """Generated requests, good and bad, are answered with a documented status, type and shape."""
     case.call_and_validate(base_url=server.url, checks=CONFORMANCE)
