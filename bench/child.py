@@ -2,14 +2,17 @@
 
 ``aviso-server serve`` announces its port in the log, which the benchmark keeps at ``warn``. So
 this calls the same ``run`` with the same settings and passes the address on by itself. It also
-takes the profile, when one is asked for.
+takes the profile, when one is asked for, and tells the number of its tasks at every SIGUSR1.
 
     python bench/child.py CONFIG OVERRIDES_JSON ADDRESS_FD [PROFILE_FILE]
 """
 
+import asyncio
 import cProfile
+import gc
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -28,8 +31,9 @@ def main(config: str, overrides: str, address_fd: str, profile: str = "") -> int
     )
 
     def announce(running: Running) -> None:
-        with os.fdopen(int(address_fd), "w") as address:
-            address.write(f"{running.port}\n")
+        _tell(int(address_fd), running.port)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, _tell_tasks, int(address_fd))
 
     if not profile:
         return run(settings, started=announce)
@@ -37,6 +41,15 @@ def main(config: str, overrides: str, address_fd: str, profile: str = "") -> int
     code = profiler.runcall(run, settings, started=announce)
     profiler.dump_stats(profile)
     return code
+
+
+def _tell_tasks(descriptor: int) -> None:
+    gc.collect()
+    _tell(descriptor, len(asyncio.all_tasks()))
+
+
+def _tell(descriptor: int, number: int) -> None:
+    os.write(descriptor, b"%d\n" % number)
 
 
 if __name__ == "__main__":

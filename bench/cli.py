@@ -11,7 +11,7 @@ import typer
 from bench import report
 from bench.costs import request_cost
 from bench.deep import deep_replay
-from bench.figures import Figure, Skipped, Value
+from bench.figures import Failed, Item, Skipped, Value
 from bench.filters import publish_cost
 from bench.rates import QUICK, Bench, Sizes
 from bench.scans import barren_replays
@@ -35,9 +35,11 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
   .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
   .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
+  .venv/bin/python bench/run.py soak --seconds 60 --scenario crowd --scenario overload
 
 The console is measured in a headless Chromium, and left out where there is none. The jobs of the
-pipeline take long, and are measured only when they are asked for.
+pipeline and the soak take long, and are measured only when they are asked for. The soak is the one
+part that fails, when a server does not end where it began.
 """
 
 
@@ -56,11 +58,17 @@ class Part(StrEnum):
     ARCHIVE = "archive"
     CONSOLE = "console"
     JOBS = "jobs"
+    SOAK = "soak"
+
+
+LONG = (Part.JOBS, Part.SOAK)
+"""Measured only when they are asked for."""
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
-        list[Part] | None, typer.Argument(metavar="[PART]...", help="Default: all but jobs.")
+        list[Part] | None,
+        typer.Argument(metavar="[PART]...", help="Default: all but jobs and soak."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -90,6 +98,16 @@ def bench(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(help="First word of a job's name, search or duckdb; may be repeated."),
     ] = None,
+    seconds: Annotated[
+        int, typer.Option(min=5, max=3600, help="How long a load of the soak lasts.")
+    ] = 180,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(help="crowd, overload, cycles or slow, of the soak; may be repeated."),
+    ] = None,
+    pictures: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the plots of the soak go.")
+    ] = HERE / "results",
     runs: Annotated[int, typer.Option(min=1, max=20, help="Measured runs per figure.")] = 3,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="replay_batch_size of the server.")
@@ -127,16 +145,20 @@ def bench(  # noqa: PLR0913 - one parameter per option
         def progress(text: str) -> None:
             status.update(text)
 
-        asked = parts or [part for part in Part if part is not Part.JOBS]
+        asked = parts or [part for part in Part if part not in LONG]
         measured = list(_measure(Bench(sizes, conditions, progress), asked, job or []))
+        if Part.SOAK in asked:
+            measured += _soak(seconds, scenario or [], pictures, progress)
     report.table(measured, console, sizes)
     path = report.save(measured, results, datetime.now(UTC), sizes, conditions)
     console.print(f"written to {path}", soft_wrap=True)
+    if any(isinstance(item, Failed) for item in measured):
+        raise typer.Exit(1)
 
 
-def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure | Value | Skipped]:
+def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
     sizes = plan.sizes
-    measures: dict[Part, Callable[[], Iterator[Figure | Value | Skipped]]] = {
+    measures: dict[Part, Callable[[], Iterator[Item]]] = {
         Part.NOTIFY: plan.notify,
         Part.REPLAY: plan.replay,
         Part.FANOUT: plan.fanout,
@@ -153,7 +175,8 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Figure
         Part.DEEP: lambda: deep_replay(sizes.archived, sizes.runs, plan.progress),
     }
     for part in dict.fromkeys(parts):
-        yield from measures[part]()
+        if part in measures:
+            yield from measures[part]()
 
 
 def _memory(plan: Bench) -> Iterator[Figure | Value | Skipped]:
@@ -184,6 +207,16 @@ def _jobs(
     from bench.jobs import job_costs  # noqa: PLC0415
 
     return job_costs(sizes.history, sizes.runs, sizes.budget_s, progress, only)
+
+
+def _soak(
+    seconds: int, names: list[str], pictures: Path, progress: Callable[[str], None]
+) -> list[Item]:
+    # Loaded when asked for: it needs the helpers of the tests.
+    from bench.scenarios import Amounts  # noqa: PLC0415
+    from bench.soak import soak  # noqa: PLC0415
+
+    return list(soak(names, Amounts(seconds=seconds), pictures, progress))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What was measured: single runs, the figure made of them, and what was left out."""
+"""What was measured: single runs, the figure made of them, what was left out, and what failed."""
 
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +73,15 @@ class Skipped:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something that must hold and did not."""
+
+    name: str
+    reason: str
+
+
+Item: TypeAlias = Figure | Value | Skipped | Failed
+"""A line of the report."""

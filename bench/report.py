@@ -9,7 +9,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.figures import Figure, Skipped, Value
+from bench.figures import Failed, Item, Skipped, Value
 from bench.rates import Sizes
 from bench.served import Conditions
 from rich.console import Console
@@ -23,7 +23,7 @@ NOTE = (
 )
 
 
-def table(measured: Sequence[Figure | Value | Skipped], console: Console, sizes: Sizes) -> None:
+def table(measured: Sequence[Item], console: Console, sizes: Sizes) -> None:
     """Print all figures."""
     shown = Table(title="aviso-server benchmark", caption=NOTE.format(runs=sizes.runs))
     shown.add_column("what")
@@ -34,9 +34,11 @@ def table(measured: Sequence[Figure | Value | Skipped], console: Console, sizes:
     console.print(shown)
 
 
-def _row(item: Figure | Value | Skipped) -> tuple[str, ...]:
+def _row(item: Item) -> tuple[str, ...]:
     if isinstance(item, Skipped):
         return item.name, "skipped", item.reason
+    if isinstance(item, Failed):
+        return item.name, "FAILED", item.reason
     if isinstance(item, Value):
         return item.name, _number(item.middle), item.unit
     run = item.middle
@@ -56,7 +58,7 @@ def _number(value: float) -> str:
 
 
 def save(
-    measured: Sequence[Figure | Value | Skipped],
+    measured: Sequence[Item],
     folder: Path,
     now: datetime,
     sizes: Sizes,
@@ -77,9 +79,11 @@ def save(
     return path
 
 
-def _document(item: Figure | Value | Skipped) -> dict[str, object]:
+def _document(item: Item) -> dict[str, object]:
     if isinstance(item, Skipped):
         return {"name": item.name, "skipped": item.reason}
+    if isinstance(item, Failed):
+        return {"name": item.name, "failed": item.reason}
     if isinstance(item, Value):
         return {**asdict(item), "median": item.middle}
     run = item.middle

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ class Conditions:
     """``in_memory``, or ``jetstream`` for the embedded server with a store of its own."""
     profile_dir: Path | None = None
     """Where to put a cProfile file per server; None measures without a profiler."""
+    nats_url: str | None = None
+    """A NATS server of the benchmark's own, for ``jetstream``; None starts an embedded one."""
 
     def overrides(self, store: Path) -> dict[str, object]:
         """The settings that differ from the example file."""
@@ -39,14 +42,18 @@ class Conditions:
         watch: dict[str, object] = {"max_historical_notifications": 10_000_000}
         if self.batch_size is not None:
             watch["replay_batch_size"] = self.batch_size
+        jetstream: dict[str, object] = {"embedded": True, "store_dir": str(store)}
+        if self.nats_url is not None:
+            # A tail that is full soon: what fills it must not look like memory that is kept.
+            tail = {"memory_tail_bytes": "1Mi"}
+            jetstream = {"embedded": False, "nats_url": self.nats_url, **tail}
         return {
             "application": {"host": "127.0.0.1", "port": 0},
             "logging": {"level": self.log_level},
-            "notification_backend": {
-                "kind": self.backend,
-                "jetstream": {"embedded": True, "store_dir": str(store)},
-            },
+            "notification_backend": {"kind": self.backend, "jetstream": jetstream},
             "watch_endpoint": watch,
+            # The whole load comes from one address.
+            "limits": {"max_streams_per_address": 0},
             "lake": {"path": None, "archive": "off"},
         }
 
@@ -57,6 +64,8 @@ class Served:
 
     pid: int
     port: int
+    _told: TextIO
+    """What the process says: its port, and its tasks when it is asked."""
 
     def cpu_s(self) -> float:
         """CPU time used so far."""
@@ -66,6 +75,15 @@ class Served:
         """Resident memory now."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def descriptors(self) -> int:
+        """Open files and sockets now."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def tasks(self) -> int:
+        """Tasks on its event loop now; what garbage holds is collected before."""
+        os.kill(self.pid, signal.SIGUSR1)
+        return _number(self._told)
 
 
 def cpu_s(pid: int) -> float:
@@ -83,11 +101,12 @@ def served(conditions: Conditions, name: str) -> Iterator[Served]:
     with tempfile.TemporaryFile("w+") as log, tempfile.TemporaryDirectory() as store:
         process, address = _start(conditions, name, log.fileno(), Path(store))
         try:
-            port = _port(address)
-            if port is None:
+            try:
+                port = _number(address)
+            except TimeoutError:
                 log.seek(0)
-                raise SystemExit("the server did not start:\n" + log.read())
-            yield Served(process.pid, port)
+                raise SystemExit("the server did not start:\n" + log.read()) from None
+            yield Served(process.pid, port, address)
         finally:
             address.close()
             process.terminate()
@@ -115,8 +134,10 @@ def _start(
     return process, os.fdopen(reading)
 
 
-def _port(address: TextIO) -> int | None:
-    """The announced port; None when the process ended or took too long."""
-    ready, _, _ = select.select([address], [], [], START_S)
-    line = address.readline() if ready else ""
-    return int(line) if line else None
+def _number(told: TextIO) -> int:
+    """The next number the process tells; TimeoutError when it ended or took too long."""
+    ready, _, _ = select.select([told], [], [], START_S)
+    line = told.readline() if ready else ""
+    if not line:
+        raise TimeoutError
+    return int(line)

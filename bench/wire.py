@@ -29,9 +29,10 @@ def notify_requests() -> list[bytes]:
     ]
 
 
-def watch_request() -> bytes:
-    """A watch that every notification of the load matches."""
-    return post("/api/v1/watch", {"event_type": "mars", "identifier": {"class": "od"}})
+def watch_request(step: str | None = None) -> bytes:
+    """A watch that every notification of the load matches, or those of one step only."""
+    wanted = {"class": "od"} if step is None else {"class": "od", "step": step}
+    return post("/api/v1/watch", {"event_type": "mars", "identifier": wanted})
 
 
 def replay_request() -> bytes:

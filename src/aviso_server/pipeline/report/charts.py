@@ -95,6 +95,20 @@ def band(
     return _plot(frame, lines, [*drawn, *dots])
 
 
+def curves(series: Sequence[Sequence[tuple[float, float]]], frame: Frame) -> Markup:
+    """Lines on one scale, of positions from 0 to 1 and values; colours by order."""
+    lines = ticks(max((value for points in series for _, value in points), default=0))
+    drawn = [
+        tag(
+            "path",
+            d=_line([(frame.x(share), frame.y(value, lines[-1])) for share, value in points]),
+            class_=f"l{number}",
+        )
+        for number, points in enumerate(series, 1)
+    ]
+    return _plot(frame, lines, drawn)
+
+
 def spark(values: Sequence[float], number: int) -> Markup:
     """A small area on a scale of its own."""
     width, height = 168, 30

@@ -1,0 +1,81 @@
+"""Pictures of a soak: what was seen second by second, one panel above the other, as SVG."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from aviso_server.pipeline.report.charts import WIDTH, Frame, curves
+from aviso_server.pipeline.report.markup import Markup, tag
+from aviso_server.pipeline.report.scale import count, time_ticks
+
+HEIGHT = 190
+"""Of a panel."""
+_TITLE = 30
+_STYLE = """
+svg { font: 12px system-ui, sans-serif; }
+.paper { fill: #fff; } .axis { fill: #6b7280; } .end { text-anchor: end; }
+.title { font-size: 14px; fill: #111827; white-space: pre; }
+.grid { stroke: #e5e7eb; fill: none; }
+.l1, .l2, .l3 { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
+.l1 { stroke: #2563eb; } .l2 { stroke: #dc2626; } .l3 { stroke: #059669; }
+.f1 { fill: #2563eb; } .f2 { fill: #dc2626; } .f3 { fill: #059669; }
+"""
+
+
+@dataclass(slots=True)
+class Track:
+    """What was seen, by panel and by name, with the time of each look."""
+
+    began_at: float = field(default_factory=monotonic)
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def note(self, panel: str, name: str, value: float, *, at: float | None = None) -> None:
+        """Note a value, of now unless said otherwise."""
+        now = monotonic() if at is None else at
+        self.panels[panel][name].append((now - self.began_at, value))
+
+    def most(self, panel: str, name: str) -> float:
+        """The highest value; 0 of nothing."""
+        return max((value for _, value in self.panels[panel][name]), default=0.0)
+
+    def draw(self, path: Path) -> None:
+        """Write the picture."""
+        drawn = [self._panel(name, place) for place, name in enumerate(self.panels)]
+        whole = tag(
+            "svg",
+            tag("style", Markup(_STYLE)),
+            tag("rect", width="100%", height="100%", class_="paper"),
+            drawn,
+            xmlns="http://www.w3.org/2000/svg",
+            view_box=f"0 0 {WIDTH} {len(drawn) * (HEIGHT + _TITLE) + 8}",
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(whole + "\n")
+
+    def _panel(self, name: str, place: int) -> Markup:
+        series = self.panels[name]
+        end = max(
+            (at for panel in self.panels.values() for line in panel.values() for at, _ in line),
+            default=1,
+        )
+        scale = time_ticks(end)
+        marks = [(at / end, f"{at:.0f} s") for at in scale if at <= end * 0.97]
+        frame = Frame(
+            HEIGHT, marks, lambda value: count(value) if value >= 1 else f"{value:g}", name
+        )
+        shares = [[(max(0.0, at) / end, value) for at, value in line] for line in series.values()]
+        top = place * (HEIGHT + _TITLE)
+        plot = tag("svg", curves(shares, frame), x=0, y=top + _TITLE, width=WIDTH, height=HEIGHT)
+        return Markup(_title(name, list(series), top + 20) + plot)
+
+
+def _title(name: str, series: Sequence[str], y: int) -> Markup:
+    """The panel's name and, in their colours, those of its lines."""
+    words = [tag("tspan", name)]
+    if len(series) > 1:
+        words += [tag("tspan", f"   {each}", class_=f"f{n}") for n, each in enumerate(series, 1)]
+    return tag("text", words, x=66, y=y, class_="title")
