@@ -97,6 +97,9 @@ soak: setup ## Fuzz parsers, codecs and a server for longer, with other examples
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py
 
+soak: setup ## Load a server for minutes and compare it with its beginning; about 15 minutes
+	@$(BIN)/python bench/run.py soak
+
 pictures: setup browser ## Take the pictures of the console in docs/pictures again
 	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console/test_pictures.py
 

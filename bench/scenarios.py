@@ -170,15 +170,16 @@ async def overload(world: World) -> AsyncIterator[Value | Failed]:
     amounts, port, track = world.amounts, world.server.port, world.track
     warming = Offer(notify_requests())
     await warming.connect(port, amounts.callers)
-    await warming.saturate(2)
+    await warming.saturate(min(5, amounts.seconds))
     warming.hang_up()
     before = await world.begin()
     calm, crowd_ = Offer(notify_requests()), Offer(notify_requests())
     await calm.connect(port, CALLERS)
     async with _probed(world) as probes, world.watched(_Rates(track, None, crowd_).look):
-        capacity = await calm.saturate(5)
+        calm_s = min(5, amounts.seconds)
+        capacity = await calm.saturate(calm_s)
         calm.answers.clear()
-        await calm.run(capacity / 4, 5)
+        await calm.run(capacity / 4, calm_s)
         usual = list(calm.answers)
         await crowd_.connect(port, amounts.callers)
         began_at = monotonic()
@@ -186,7 +187,7 @@ async def overload(world: World) -> AsyncIterator[Value | Failed]:
         ended_at = monotonic()
         calm.answers.clear()
         # The first request after it: nothing is left to wait for, and nothing to reset.
-        await calm.run(capacity / 4, 5)
+        await calm.run(capacity / 4, calm_s)
         recovered = list(calm.answers)
     yield Value("capacity", "notify/s", (capacity,))
     yield Value("offered", "notify/s", (crowd_.offered / amounts.seconds,))

@@ -35,6 +35,11 @@ class Conditions:
     """Where to put a cProfile file per server; None measures without a profiler."""
     nats_url: str | None = None
     """A NATS server of the benchmark's own, for ``jetstream``; None starts an embedded one."""
+    returns_memory: bool = False
+    """Whether the server uses the allocator of C, which gives free pages back when it is asked.
+
+    Python's own keeps most of what it had at its peak, for the next time. That hides what is held.
+    """
 
     def overrides(self, store: Path) -> dict[str, object]:
         """The settings that differ from the example file."""
@@ -128,6 +133,7 @@ def _start(
         [sys.executable, str(HERE / "child.py"), *arguments],
         stdout=log,
         stderr=subprocess.STDOUT,
+        env={**os.environ, **({"PYTHONMALLOC": "malloc"} if conditions.returns_memory else {})},
         pass_fds=[writing],
     )
     os.close(writing)

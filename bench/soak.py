@@ -47,7 +47,7 @@ def _run(
         "jetstream": {"store_dir": str(folder / "store"), "sync_interval": "always"}
     }
     with nats_server(folder, stored) as log:
-        conditions = Conditions(backend="jetstream", nats_url=log.url)
+        conditions = Conditions(backend="jetstream", nats_url=log.url, returns_memory=True)
         with (
             served(conditions, name) as server,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

@@ -28,6 +28,7 @@ from aviso_server.core.frame import (
 from aviso_server.core.operation import Operation
 from aviso_server.http.app import ROUTES, Route
 from aviso_server.http.errors import TABLE, row_of, unexpected_answer
+from aviso_server.settings.model import Application, Limits, Section, WatchEndpoint
 from aviso_server.telemetry.series import SERIES, Kind
 
 ROOT = Path(__file__).parents[1]
@@ -36,10 +37,12 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([A-Z_]+)` \| (\d{3}) \|", re.MULTILINE)
+_TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 _DECISION = re.compile(r"\bD[1-9]\d?\b")
 _SETTING = re.compile(
     r"`((?:application|watch_endpoint|logging|metrics|notification_backend)(?:\.\w+)+)[`:]"
 )
+_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`")
 _METRIC = re.compile(r"\baviso_(?!server)[a-z]\w*")
 TEN_O_CLOCK = 1_772_618_400_000_000_000
 """2026-03-04T10:00:00Z, the moment in the examples."""
@@ -180,6 +183,55 @@ def test_every_setting_named_exists() -> None:
         named |= set(_SETTING.findall(page.read_text()))
     assert len(named) >= 8
     assert [path for path in sorted(named) if f"`{path}`" not in listed] == []
+
+
+@pytest.mark.parametrize("page", ["security.md", "limits.md"])
+def test_every_promise_has_its_test(page: str) -> None:
+    """Each row of a promise or limit names a test, and every test that a page names is there."""
+    text = (DOCS / page).read_text()
+    rows = 0
+    for table in _TABLE.findall(text):
+        heading, _, *lines = table.splitlines()
+        if heading.endswith(("| Shown by |", "| Test |")):
+            rows += len(lines)
+            assert [line for line in lines if not re.search(r"`tests/|\| the same \|$", line)] == []
+    assert rows > 20
+    missing = [
+        f"{file}::{name}"
+        for file, name in _TEST.findall(text)
+        if not (ROOT / file).exists() or (name and f"def {name}(" not in (ROOT / file).read_text())
+    ]
+    assert missing == []
+
+
+def test_every_limit_is_documented() -> None:
+    """docs/limits.md has a row for each setting that bounds a size, a number or a time."""
+    rows = [line for line in (DOCS / "limits.md").read_text().splitlines() if line[:2] == "| "]
+    sections: dict[str, type[Section]] = {
+        "application": Application,
+        "limits": Limits,
+        "watch_endpoint": WatchEndpoint,
+    }
+    wrong: list[str] = []
+    for section, model in sections.items():
+        for name, field in model.model_fields.items():
+            if not isinstance(field.default, int) or isinstance(field.default, bool):
+                continue
+            told = [row.split(" | ")[1] for row in rows if f"`{section}.{name}`" in row]
+            shown = "|".join(_amounts(field.default))
+            if not any(re.search(rf"(?<!\d)(?:{shown})(?!\d)", cell) for cell in told):
+                wrong.append(f"{section}.{name}: {field.default}")
+    assert wrong == []
+
+
+def _amounts(number: int) -> Iterator[str]:
+    """How a default may be written."""
+    yield "none," if number == 0 else f"{number}"
+    for unit in ("KiB", "MiB", "GiB"):
+        number, rest = divmod(number, 1024)
+        if rest:
+            return
+        yield f"{number} {unit}"
 
 
 def test_every_metric_is_documented() -> None:
