@@ -179,7 +179,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
             yield from measures[part]()
 
 
-def _memory(plan: Bench) -> Iterator[Figure | Value | Skipped]:
+def _memory(plan: Bench) -> Iterator[Item]:
     # Loaded when asked for: it needs the helpers of the tests.
     from bench.kinds import memory_of_kinds  # noqa: PLC0415
 

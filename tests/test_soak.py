@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 # The benchmark is not installed; it is run from the repository.
-sys.path.append(str(Path(__file__).parents[2]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from bench.census import MEBIBYTE, Census
 from bench.figures import Failed
