@@ -89,16 +89,14 @@ faults: setup java ## Inject every fault for longer, under several seeds, and co
 	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/test_outcomes.py \
 	  tests/pipeline/test_checkpoint.py tests/pipeline/test_killed.py
 
-soak: setup ## Fuzz parsers, codecs and a server for longer, with other examples in every run
+soak: setup ## Fuzz for longer, with other examples in every run; then load a server for minutes
 	@AVISO_FUZZ=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider --timeout 1800 tests/fuzz tests/http/test_fuzz.py \
 	  tests/core/test_json.py tests/core/test_batch.py tests/core/test_wire.py tests/core/test_cursor.py tests/core/test_topic.py \
 	  tests/core/fields tests/lake/test_record.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py
+	@$(BIN)/python bench/run.py soak
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py
-
-soak: setup ## Load a server for minutes and compare it with its beginning; about 15 minutes
-	@$(BIN)/python bench/run.py soak
 
 pictures: setup browser ## Take the pictures of the console in docs/pictures again
 	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console/test_pictures.py
