@@ -3,12 +3,13 @@
 import http.client
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import schemathesis
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
@@ -201,3 +202,37 @@ CONFORMANCE = [
 def test_the_openapi_document_is_true(case: schemathesis.Case[Any], server: ServerProcess) -> None:
     """Generated requests, good and bad, are answered with a documented status, type and shape."""
     case.call_and_validate(base_url=server.url, checks=CONFORMANCE)
+
+
+class Sequences(API.as_state_machine()):  # type: ignore[misc]
+    """Requests that follow the links of the document: notify, read back, again, delete."""
+
+    base_url = ""
+    seen: ClassVar[Counter[tuple[str, int]]] = Counter()
+
+    def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Where the server is."""
+        return {"base_url": type(self).base_url}
+
+    def validate_response(self, response: Any, case: schemathesis.Case[Any], **_: Any) -> None:
+        """The same laws as for single requests."""
+        type(self).seen[case.operation.definition.raw["operationId"], response.status_code] += 1
+        # To OpenAPI 3.1 a stream of events is one text; schemathesis holds each event against it.
+        stream = case.operation.path == "/api/v1/replay"
+        laws = [law for law in CONFORMANCE if not stream or law is not response_schema_conformance]
+        case.validate_response(response, checks=laws)
+
+
+def test_sequences_of_requests(server: ServerProcess) -> None:
+    """What a request leaves behind does no harm to those that follow."""
+    Sequences.base_url = server.url
+    Sequences.run(
+        settings=bounded(
+            max_examples=examples(8),
+            stateful_step_count=6,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+    )
+    assert Sequences.seen["notify", 200]
+    assert Sequences.seen["delete_notification", 200], Sequences.seen

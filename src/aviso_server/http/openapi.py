@@ -186,7 +186,10 @@ def _notify() -> Part:
             "Announce that data exists",
             description="Answers only after the notification is stored.",
             responses={
-                "200": _json("Stored.", "NotificationResponse", samples.NOTIFIED),
+                "200": {
+                    **_json("Stored.", "NotificationResponse", samples.NOTIFIED),
+                    "links": samples.AFTER_NOTIFY,
+                },
                 "409": _shared("KeyReused"),
                 **_stream_errors(),
             },

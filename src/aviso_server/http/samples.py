@@ -17,6 +17,29 @@ NOTIFIED: Json = {
     "sequence": 7,
     "topic": "polygon.20250706.1200",
 }
+AFTER_NOTIFY: dict[str, Json] = {
+    "Delete": {
+        "operationId": "delete_notification",
+        "description": "Remove what was just stored.",
+        "parameters": {"notification_id": "$response.body#/id"},
+    },
+    "Replay": {
+        "operationId": "replay",
+        "description": "Read it back, and all that came later.",
+        "requestBody": {
+            "event_type": "$request.body#/event_type",
+            "identifier": "$request.body#/identifier",
+            "from_id": "$response.body#/sequence",
+        },
+    },
+    "NotifyAgain": {
+        "operationId": "notify",
+        "description": "The same again is another notification, without an idempotency key.",
+        "requestBody": "$request.body",
+    },
+}
+"""What a client may do next."""
+
 BATCH: Json = [
     {"event_type": "mars", "identifier": {"class": "od", "date": "20250706", "step": 6}},
     {"event_type": "mars", "identifier": {"class": "od", "date": "20250706", "step": "x"}},
