@@ -13,10 +13,11 @@ from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.condition import Condition
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
+from aviso_server.backends.jetstream.decoding import EVERYTHING, decode_in_turns
 from aviso_server.backends.jetstream.density import Densities
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.history import Reader
-from aviso_server.backends.jetstream.messages import Stored, decode_wanted
+from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.backends.jetstream.publish import Publisher
 from aviso_server.backends.jetstream.stores import Stores
@@ -36,8 +37,6 @@ REMEDIES = {
     "raise the limit of NATS",
 }
 """What to do about refusals that no waiting mends, by NATS's number of the error."""
-
-EVERYTHING = Filter()
 
 
 class JetStreamBackend:
@@ -160,9 +159,7 @@ class JetStreamBackend:
             # as a tail does. Setting a stream up asks other questions, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
             messages, following = await self._messages(schema, first, last, limit, wanted)
-            sought = wanted or EVERYTHING
-            decoded = (decode_wanted(schema, item, sought) for item in messages)
-            entries = [entry for entry in decoded if entry is not None]
+            entries = await decode_in_turns(schema, messages, wanted or EVERYTHING)
             passed = len(messages) - len(entries)
             # Looked at after the read: what was removed meanwhile is then known to be.
             bounds = (await self._streams.holdings(schema)).bounds

@@ -25,8 +25,9 @@ import structlog
 from nats.aio.msg import Msg
 
 from aviso_server.backends.jetstream.connection import Connection, Inbox, Refused, Unavailable
+from aviso_server.backends.jetstream.decoding import decode_in_turns
 from aviso_server.backends.jetstream.history import STREAM_NOT_FOUND
-from aviso_server.backends.jetstream.messages import Stored, decode
+from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.backends.jetstream.options import Pace
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.core.errors import HistoryLost, LiveFailed, SetupFailed
@@ -145,13 +146,12 @@ class Tail:
 
     async def _taken(self, arrivals: "Arrivals") -> list[Entry]:
         """The entries of what arrived, after a look at holes that retention may have made."""
-        found: list[Entry] = []
         position, holes_from = self._position, None
         for stored in arrivals.messages:
             if stored.sequence != position + 1 and holes_from is None:
                 holes_from = position
             position = stored.sequence
-            found.append(decode(self._schema, stored))
+        found = await decode_in_turns(self._schema, arrivals.messages)
         if holes_from is not None:
             await self._check_kept(holes_from)
         self._position = position
