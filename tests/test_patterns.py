@@ -54,6 +54,7 @@ USES: dict[str, Use] = {
     "core.numeral._INT": Use("fullmatch", DIGITS),
     "core.schema.NAME": Use("fullmatch", ("a", "-", "_")),
     "core.topic._ESCAPE": Use("sub", ("%", "2", "%2E")),
+    "core.topic._NEVER_ESCAPED": Use("fullmatch", ("a", "-", "é")),
     "core.topic._UNSAFE": Use("sub", ("a", "%", ".")),
     "lake.files._UNSAFE": Use("sub", ("a", ".", "é")),
     "relay.admin._SEQUENCE": Use("fullmatch", DIGITS),
