@@ -11,6 +11,7 @@ import nats as nats_client
 import pytest
 from nats.js.errors import APIError
 from support.config import document, on_jetstream
+from support.jetstream import ready
 from support.nats import NatsServer, nats_cluster
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, weather
@@ -99,3 +100,18 @@ async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
                 late = await storm.watch(start=1, url=two.url, operation="replay")
                 await late.until_kind("end_of_stream")
                 assert late.received == everything.received
+
+
+async def test_ready_means_a_quorum(tmp_path: Path) -> None:
+    """D34: with two of three nodes down nothing can be stored; ready again when one is back."""
+    with nats_cluster(tmp_path / "nats") as cluster:
+        await assembled(cluster)
+        with servers(cluster, tmp_path) as (one, _):
+            await ready(one.url, expected=True)
+            for node in cluster[1:]:
+                node.kill()
+            await ready(one.url, expected=False)
+            await asyncio.to_thread(cluster[1].start)
+            await ready(one.url, expected=True)
+            async with weather(one.url) as storm:
+                assert await storm.publisher().publish(LAST) == 1
