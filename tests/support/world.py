@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 import yaml
+from backends.jetstream.conftest import eventually
 from deltalake import DeltaTable
 from support.cable import Cable, cable
 from support.checker import Facts, Reader, Seen, violations
@@ -77,6 +78,8 @@ class World:
     gone: set[int] = field(default_factory=set)
     _busy: list[asyncio.Task[None]] = field(default_factory=list)
     _enough: asyncio.Event = field(default_factory=asyncio.Event)
+    _going: asyncio.Event = field(default_factory=asyncio.Event)
+    _sending: int = 0
 
     @property
     def lake(self) -> Place:
@@ -146,6 +149,7 @@ class World:
 
     def begin(self, producers: int = 4, watchers: int = 3) -> None:
         """Let producers produce and watchers watch."""
+        self.go()
         for number in range(producers):
             self._run(self._produce(number, keyed=number % 4 != 3))
         for number in range(watchers):
@@ -154,6 +158,15 @@ class World:
             self.storm.watchers.append(watcher)
             self._run(watcher.begin())
 
+    async def quiet(self) -> None:
+        """Let producers wait for their answers and send nothing more, until ``go``."""
+        self._going.clear()
+        await eventually(lambda: self._sending == 0)
+
+    def go(self) -> None:
+        """Let producers send."""
+        self._going.set()
+
     async def stored(self, more: int) -> None:
         """Wait until that many more were acknowledged."""
         await self.storm.book.until(len(self.storm.book.sent) + more)
@@ -161,6 +174,7 @@ class World:
     async def settle(self) -> Facts:
         """Stop producing, wait until every watcher has everything; what is known then."""
         self._enough.set()
+        self.go()
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*self._busy)
         last = await self.storm.publisher().publish(identifier(self.draw), "the last one")
@@ -241,12 +255,14 @@ class World:
         while not self._enough.is_set():
             count += 1
             content = f"producer {number}, notification {count}: \u2028é"
+            await self._going.wait()
+            self._sending += 1
             if keyed:
                 await publisher.publish(identifier(draw), content)
             else:
                 await publisher.try_once(identifier(draw), content)
-                await asyncio.sleep(0.02)
-            await asyncio.sleep(0.002)
+            self._sending -= 1
+            await asyncio.sleep(0.002 if keyed else 0.02)
 
 
 @asynccontextmanager
