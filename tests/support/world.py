@@ -5,6 +5,7 @@ or stored is handed to the checker (support/checker.py) as plain facts.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -138,9 +139,12 @@ class World:
 
     def signal_child(self, number: signal.Signals) -> int:
         """Send a signal to one worker; which."""
-        worker = self.draw.choice(self.children())
-        os.kill(worker, number)
-        return worker
+        for worker in self.draw.sample(found := self.children(), len(found)):
+            # One that was killed a moment ago may still be listed.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, number)
+                return worker
+        raise AssertionError("there is no worker")
 
     async def archive(self) -> None:
         """Archive what the log has, as the job does it, without Spark."""
