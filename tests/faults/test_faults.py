@@ -269,7 +269,9 @@ if LONG:
                         if harm not in (lose_checkpoint, stop_nats_in_order):
                             await here.stored(MORE)
                             await harm(here)
+                    await here.quiet()  # two cores are few for Spark beside a storm
                     await asyncio.to_thread(job.until, lambda line: line["archived"] > 0)
+                    here.go()
                 finally:
                     await asyncio.to_thread(job.close)  # kill -9
                 killed += 1
