@@ -83,7 +83,7 @@ spelling: setup
 unit: setup ## Run the tests, in parallel and in random order
 	@$(BIN)/pytest -n auto --dist loadgroup
 
-faults: setup java ## Inject every fault for longer, under several seeds, and count; about 12 minutes
+faults: setup java ## Inject every fault for longer, under several seeds, and count
 	@AVISO_FAULTS=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider tests/faults tests/lake/test_outcome.py \
 	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py \
 	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/test_outcomes.py \
