@@ -193,9 +193,7 @@ async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
     await archive(place, {"servers": url}, checkpoint)
-    client = await nats.connect(url)
-    await client.jetstream().delete_stream("STORM")
-    await client.close()
+    await _remove_stream(url)
     async with log_at(url) as log:
         await fill(log, "storm", range(100, 104))
     for known in (checkpoint, Checkpoint()):
@@ -225,9 +223,7 @@ async def test_a_stream_replaced_between_two_micro_batches_is_refused(
             asyncio.run(remade())
 
     async def remade() -> None:
-        client = await nats.connect(url)
-        await client.jetstream().delete_stream("STORM")
-        await client.close()
+        await _remove_stream(url)
         async with log_at(url) as log:
             await fill(log, "storm", range(100, 120))
 
@@ -241,9 +237,7 @@ async def test_a_lost_log_is_waited_for(url: str, tmp_path: Path) -> None:
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
     await archive(place, {"servers": url}, checkpoint)
-    client = await nats.connect(url)
-    await client.jetstream().delete_stream("STORM")
-    await client.close()
+    await _remove_stream(url)
     async with log_at(url) as log:
         assert await log.bounds("storm") == Bounds(1, 0)
     for known in (checkpoint, Checkpoint()):
@@ -266,6 +260,13 @@ async def test_an_event_type_that_appears_later_is_picked_up(url: str, tmp_path:
         await fill(log, "flood", range(4))
     await archive(place, {"servers": url}, checkpoint)
     await assert_same(url, place, *TYPES)
+
+
+async def _remove_stream(url: str) -> None:
+    """Lose the log, as far as NATS is concerned."""
+    client = await nats.connect(url)
+    await client.jetstream().delete_stream("STORM")
+    await client.close()
 
 
 async def _intrude(url: str, subject: str, data: bytes) -> None:
