@@ -227,6 +227,7 @@ def test_in_an_object_store(job: Job) -> None:
         job.prepare(lake.direct)
         job.step(lake.seen(repeats=0))
         requests = lake.proxy.heal()
+        assert any("_delta_log" in line for line in requests)
         for number, line in enumerate(requests, 1):
             turn = number % len(faults)
             all_of_them = "_delta_log" in line and "00.json" not in line

@@ -32,6 +32,9 @@ class Agreement:
         self._connection = connection
         self._marks = marks
         self._known: dict[str, Mark] = {}
+        self._reported: dict[str, str] = {}
+        """By event type: the contradiction that is in the log already; it is found again and again
+        until somebody settles it."""
 
     async def mark(self, event_type: str) -> Mark:
         """How far an event type is archived; SetupFailed where nobody can say."""
@@ -60,14 +63,17 @@ class Agreement:
             neighbour = None if found is None else Neighbour(found.sequence, found.time_ns)
         why = disagreement(mark, last=held.last, empty=empty, neighbour=neighbour)
         if why is None:
+            self._reported.pop(schema.event_type, None)
             return
-        structlog.get_logger().error(
-            "Log and lake disagree, nothing is stored",
-            event_name="backend.jetstream.stream.lake.disagrees",
-            stream_name=schema.stream,
-            event_type=schema.event_type,
-            reason=why,
-            log_last=held.last,
-            lake_through=mark.through,
-        )
+        if self._reported.get(schema.event_type) != why:
+            self._reported[schema.event_type] = why
+            structlog.get_logger().error(
+                "Log and lake disagree, nothing is stored",
+                event_name="backend.jetstream.stream.lake.disagrees",
+                stream_name=schema.stream,
+                event_type=schema.event_type,
+                reason=why,
+                log_last=held.last,
+                lake_through=mark.through,
+            )
         raise Disagreement(f"'{schema.event_type}': {why}: {remedy(schema.event_type)}")
