@@ -4,6 +4,9 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from support.fuzz import LONG, examples
+from support.workers import pytest_configure, pytest_xdist_make_scheduler
+
+__all__ = ["pytest_configure", "pytest_xdist_make_scheduler"]
 
 settings.register_profile(
     "suite",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.workers import RUN
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def small_disk(folder: Path, mebibytes: int) -> Iterator[SmallDisk]:
     folder.mkdir(parents=True, exist_ok=True)
     size = f"size={mebibytes}m"
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", size, os.environ[RUN], str(folder)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("a tmpfs cannot be mounted here; the limit on file sizes is tested instead")
