@@ -19,8 +19,8 @@ import pytest
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
-RUN = "AVISO_TEST_WORKER"
-"""Set in the environment of everything that a worker starts."""
+RUN = "TEST_WORKER_OF_AVISO"
+"""Set in the environment of everything that a worker starts; tests may clear `AVISO...`."""
 
 
 class Scheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
