@@ -260,6 +260,7 @@ def limit_bounds(settings: Settings) -> Bounds:
         streams_per_address=chosen.max_streams_per_address,
         stream_bytes=chosen.max_stream_bytes,
         notifying=chosen.max_notify_in_progress,
+        batch_bytes=chosen.max_batch_bytes_in_progress,
         notify_rate=chosen.notify_rate_per_user,
         notify_burst=chosen.notify_burst_per_user,
     )

@@ -1,6 +1,7 @@
 """Too much at once: turns, early refusals, and probes that are always answered."""
 
 import asyncio
+import gzip
 from contextlib import AsyncExitStack
 
 import pytest
@@ -91,6 +92,33 @@ async def test_more_than_the_limit_is_refused_until_there_is_room() -> None:
     (record,) = journal.all("api.request.limit.reached")  # one for all of them
     assert record["request_id"] == answer.request_id
     assert record["error_type"] == "Server Overloaded"
+
+
+async def test_batches_take_a_bounded_memory_together() -> None:
+    """One that comes compressed counts with what it may become; when it is done there is room."""
+    bounds: dict[str, Json] = {
+        "application": {"max_batch_bytes": 400},
+        "limits": {"max_batch_bytes_in_progress": 800},
+    }
+    item = b'{"event_type":"ev","identifier":{"region":"n"}}'
+    plain = request("POST", "/api/v1/notifications", item + b" " * (390 - len(item)))
+    zipped = request(
+        "POST", "/api/v1/notifications", gzip.compress(item), [("Content-Encoding", "gzip")]
+    )
+    backend = Slow()
+    async with edge(settings(bounds), Parts(backend)) as served:
+        async with wired(served.running) as first, wired(served.running) as second:
+            await first.send(zipped)
+            await backend.asked.wait()
+            await second.send(plain)
+            answer = await second.answer()
+            assert (answer.status, answer.data["code"]) == (503, "SERVER_OVERLOADED")
+            assert int(answer.header("retry-after") or 0) > 0
+            backend.open.set()
+            assert (await first.answer()).data["accepted"] == 1
+        async with wired(served.running) as third:
+            await third.send(plain)
+            assert (await third.answer()).data["accepted"] == 1
 
 
 async def test_a_server_that_is_behind_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

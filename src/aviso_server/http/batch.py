@@ -4,7 +4,7 @@ The body may be megabytes of anything, so everything is done in turns (D37), and
 items is known before anything is made of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -30,10 +30,15 @@ from aviso_server.relay.turns import TURN_BYTES, Turns
 
 async def notify_many(request: web.Request) -> web.Response:
     """Store every notification that is acceptable; per-item results in the order sent."""
+    with request.app[SERVICES].limits.batch() as hold:
+        return await _notify_many(request, hold)
+
+
+async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web.Response:
     services = request.app[SERVICES]
     request_id = request[REQUEST_ID]
     try:
-        body = await read_body(request, services.max_batch_bytes)
+        body = await read_body(request, services.max_batch_bytes, hold)
         items = await _items(body, services)
         key = idempotency_key(request) or request_id
         services.limits.notify(caller(request), len(items.spans))

@@ -2,6 +2,7 @@
 
 import asyncio
 import zlib
+from collections.abc import Callable
 from functools import partial
 
 from aiohttp import HttpVersion11, StreamReader, web
@@ -16,37 +17,48 @@ _ZLIB = zlib.MAX_WBITS
 _RAW = -zlib.MAX_WBITS
 
 
-async def read_body(request: web.Request, limit: int) -> bytes:
-    """The body, decoded; BodyTooLarge as soon as it is over the limit (D19)."""
+def _hold_nothing(_: int) -> None:
+    """Small bodies are bounded by the number of requests."""
+
+
+async def read_body(
+    request: web.Request, limit: int, hold: Callable[[int], None] = _hold_nothing
+) -> bytes:
+    """The body, decoded; BodyTooLarge as soon as it is over the limit (D19).
+
+    ``hold`` is called with the bytes that are about to be kept, and may refuse them.
+    """
     declared = request.content_length
     if declared is not None and declared > limit:
         raise BodyTooLarge(limit)
     try:
-        received = await _in_time(request, limit)
+        received = await _in_time(request, limit, hold)
     except web.RequestPayloadError:
         raise MalformedBody("JSON parsing failed: broken transfer encoding") from None
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
         return received
+    hold(limit)
     # Small ones inflate as well: up to a thousand times their size, so the limit decides.
     return await aside(limit, partial(_decoded, received, encoding, limit))
 
 
-async def _in_time(request: web.Request, limit: int) -> bytes:
+async def _in_time(request: web.Request, limit: int, hold: Callable[[int], None]) -> bytes:
     """What arrives; BodyTooSlow if that takes too long, however little by little it comes."""
     if request.content.is_eof():  # all is there: most bodies come together with their head
-        return await _received(request.content, limit)
+        return await _received(request.content, limit, hold)
     limit_s = request.app[SERVICES].body_timeout_s
     try:
         async with asyncio.timeout(limit_s):
-            return await _received(request.content, limit)
+            return await _received(request.content, limit, hold)
     except TimeoutError:
         raise BodyTooSlow(limit_s) from None
 
 
-async def _received(content: StreamReader, limit: int) -> bytes:
+async def _received(content: StreamReader, limit: int, hold: Callable[[int], None]) -> bytes:
     """What arrives, up to the limit; most bodies are there in one piece."""
     piece = await content.readany()
+    hold(len(piece))
     if content.at_eof() and len(piece) <= limit:
         return piece
     received = bytearray()
@@ -55,6 +67,7 @@ async def _received(content: StreamReader, limit: int) -> bytes:
         if len(received) > limit:
             raise BodyTooLarge(limit)
         piece = await content.readany()
+        hold(len(piece))
     return bytes(received)
 
 

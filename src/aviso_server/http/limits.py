@@ -69,6 +69,8 @@ class Bounds:
     """What open streams may take in memory, their filters included."""
     notifying: int = 0
     """Requests to notify in progress at the same time."""
+    batch_bytes: int = 0
+    """Of bodies of batches that arrive or are worked on."""
     notify_rate: int = 0
     """Notifications per second and caller, in the long run."""
     notify_burst: int = 1000
@@ -106,6 +108,7 @@ class Limits:
     """Monotonic seconds."""
     _open: int = 0
     _bytes: int = 0
+    _batch_bytes: int = 0
     _by_user: dict[str, int] = field(default_factory=dict)
     _by_address: dict[str, int] = field(default_factory=dict)
     _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
@@ -143,6 +146,27 @@ class Limits:
             _change(self._by_address, caller.address, -1)
             if caller.username is not None:
                 _change(self._by_user, caller.username, -1)
+
+    @contextmanager
+    def batch(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of one batch until its block ends; Overloaded with the first too many.
+
+        What has arrived is counted, not what was announced: a client that sends nothing keeps
+        nobody out.
+        """
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            if 0 < self.bounds.batch_bytes < self._batch_bytes + size:
+                raise Overloaded
+            held += size
+            self._batch_bytes += size
+
+        try:
+            yield hold
+        finally:
+            self._batch_bytes -= held
 
     def _check(self, caller: Caller) -> None:
         bounds = self.bounds

@@ -190,6 +190,7 @@ class Limits(Section):
     max_streams_per_address: Count = 5000
     max_stream_bytes: Count = 1_073_741_824
     max_notify_in_progress: Count = 1000
+    max_batch_bytes_in_progress: Count = 134_217_728
     notify_rate_per_user: Count = 0
     notify_burst_per_user: Whole = 1000
     max_history_reads: Count = 8

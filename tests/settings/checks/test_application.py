@@ -49,6 +49,17 @@ def test_the_body_limit_is_positive(limit: int) -> None:
     ]
 
 
+def test_the_largest_batch_fits_into_what_batches_may_take_together() -> None:
+    """Otherwise it would be refused however often it is sent; 0 is no limit."""
+    application: Json = {"max_batch_bytes": 1000}
+    for together, faulty in ((1999, True), (2000, False), (0, False)):
+        raw = configuration(
+            application=application, limits={"max_batch_bytes_in_progress": together}
+        )
+        found = [fault.path for fault in faults(raw)]
+        assert found == ["limits.max_batch_bytes_in_progress"] * faulty
+
+
 @pytest.mark.parametrize("key", ["body_timeout_seconds", "idle_timeout_seconds"])
 def test_time_limits_are_positive(key: str) -> None:
     """No time at all would refuse every request."""

@@ -38,6 +38,14 @@ def application(document: Document) -> Iterator[Fault]:
         yield Fault(
             "application.max_body_bytes", "application.max_body_bytes must be greater than zero"
         )
+    together = document.limits.max_batch_bytes_in_progress
+    # One that came compressed takes its own size and what it may become.
+    if 0 < together < 2 * section.max_batch_bytes:
+        yield Fault(
+            "limits.max_batch_bytes_in_progress",
+            "limits.max_batch_bytes_in_progress must be at least twice application.max_batch_bytes,"
+            " or 0 for no limit",
+        )
     if section.max_head_bytes < MIN_HEAD_BYTES:
         yield Fault(
             "application.max_head_bytes",
