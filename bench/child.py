@@ -17,7 +17,7 @@ import signal
 import sys
 from pathlib import Path
 
-from aviso_server.server import Running, run
+from aviso_server.server.serve import Running, run
 from aviso_server.settings import load
 
 

@@ -21,7 +21,7 @@ import uvloop
 from bench.figures import Value
 from bench.served import CONFIG, Conditions
 
-from aviso_server.server import Running, logged, serving, settle_memory
+from aviso_server.server.serve import Running, logged, serving, settle_memory
 from aviso_server.settings import Settings, load
 from aviso_server.telemetry.lag import LoopWatch
 from aviso_server.telemetry.metrics import Timing

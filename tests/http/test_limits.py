@@ -15,12 +15,12 @@ from support.edge import Parts, edge
 from support.raw import Answer, request, wired
 from support.server import Client, connected
 
-from aviso_server.assembly import limit_bounds
 from aviso_server.core import footprint
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json
 from aviso_server.http.connection import Rules
 from aviso_server.http.limits import MAX_BUCKETS, Bounds, Caller, Limits, TooManyRequests
+from aviso_server.server.build import limit_bounds
 
 ALICE = Caller("10.0.0.1", "r/alice")
 EV: dict[str, Any] = {"event_type": "ev", "identifier": {"region": "n"}}

@@ -16,11 +16,11 @@ from support.raw import UUID4, wired
 from support.relay import Relay, relay
 from support.server import Client, connected
 
-from aviso_server.assembly import StartFailed
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.json import Json
 from aviso_server.relay.hub import Keep
-from aviso_server.server import serving
+from aviso_server.server.build import StartFailed
+from aviso_server.server.serve import serving
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import Metrics

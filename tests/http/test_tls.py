@@ -13,10 +13,10 @@ from support.certificates import Authority
 from support.config import settings
 from support.raw import Wire, request
 
-from aviso_server.assembly import StartFailed
 from aviso_server.core.json import Json
 from aviso_server.http.tls import BadTls, TlsFiles, tls_context
-from aviso_server.server import Running, serving
+from aviso_server.server.build import StartFailed
+from aviso_server.server.serve import Running, serving
 
 WATCH: dict[str, Any] = {"event_type": "ev", "identifier": {}}
 NOTIFY: dict[str, Any] = {"event_type": "ev", "identifier": {"region": "n"}, "payload": "x" * 50000}

@@ -40,9 +40,9 @@ from support.raw import Wire, wired
 from support.server import Client, connected
 from support.sse import opened, sequences
 
-from aviso_server.assembly import StartFailed
 from aviso_server.core.json import Json
-from aviso_server.server import serving
+from aviso_server.server.build import StartFailed
+from aviso_server.server.serve import serving
 
 NORTH = {"region": "n"}
 CHECK = "/api/v1/auth/check"

@@ -19,7 +19,7 @@ from support.process import ServerProcess, server_process
 from support.sse import Stream, opened, sequences
 
 from aviso_server.core.json import Json
-from aviso_server.server import FAREWELL_S, GRACE_S, serving
+from aviso_server.server.serve import FAREWELL_S, GRACE_S, serving
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 STREAMS = pytest.mark.parametrize("endpoint", ["watch", "replay"])

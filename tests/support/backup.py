@@ -13,12 +13,12 @@ from support.nats import NatsServer
 from support.server import Client, connected
 from support.sse import sequences
 
-from aviso_server.assembly import open_backend
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Record
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.marks import read_mark
 from aviso_server.lake.table import find
+from aviso_server.server.build import open_backend
 from aviso_server.settings import Settings
 
 SCHEMAS: dict[str, Json] = {

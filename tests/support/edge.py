@@ -10,7 +10,6 @@ import aiohttp
 from aiohttp import web
 from support.server import Client
 
-from aviso_server.assembly import build_services
 from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
@@ -24,7 +23,8 @@ from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Recovery
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
-from aviso_server.server import Running
+from aviso_server.server.build import build_services
+from aviso_server.server.serve import Running
 from aviso_server.settings import Settings
 
 NOON_NS = 1_772_618_400_123_456_789

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.config import settings
 
 from aviso_server.core.json import Json
-from aviso_server.server import Running
+from aviso_server.server.serve import Running
 from aviso_server.settings import Settings
 
 Sample = tuple[str, frozenset[tuple[str, str]]]

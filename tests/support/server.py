@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 from support.sse import Stream, opened
 
-from aviso_server.assembly import open_backend
 from aviso_server.backends.jetstream.options import Pace
-from aviso_server.server import Running, serving
+from aviso_server.server.build import open_backend
+from aviso_server.server.serve import Running, serving
 from aviso_server.settings import Settings
 
 

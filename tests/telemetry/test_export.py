@@ -16,9 +16,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from support.config import settings
 
-from aviso_server.assembly import StartFailed, open_otlp
 from aviso_server.core.json import Json
-from aviso_server.server import logged, serving
+from aviso_server.server.build import StartFailed, open_otlp
+from aviso_server.server.serve import logged, serving
 from aviso_server.telemetry import exposition
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import withheld

@@ -14,7 +14,7 @@ from support.config import settings
 from support.relay import NOW_NS
 
 from aviso_server import __version__
-from aviso_server.server import log_settings
+from aviso_server.server.serve import log_settings
 from aviso_server.telemetry import log
 from aviso_server.telemetry.redaction import REDACTED, redact, redact_text
 
@@ -111,8 +111,8 @@ def test_the_place_in_the_code() -> None:
     log_settings(settings())
     for line in out.getvalue().splitlines():
         attributes = json.loads(line)["attributes"]
-        assert attributes["code.filepath"] == "aviso_server/server.py"
-        assert attributes["code.target"] == "aviso_server.server"
+        assert attributes["code.filepath"] == "aviso_server/server/serve.py"
+        assert attributes["code.target"] == "aviso_server.server.serve"
         assert attributes["code.lineno"] > 1
 
 

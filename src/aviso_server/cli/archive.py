@@ -20,8 +20,8 @@ from aviso_server.cli.sparked import (
 from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
-    from aviso_server.jobs import Chosen
     from aviso_server.pipeline.progress import Snapshot
+    from aviso_server.server.joboptions import Chosen
     from aviso_server.settings import Settings
 
 Once: TypeAlias = Annotated[
@@ -131,7 +131,7 @@ def archive(  # noqa: PLR0913 - the options of a command
 
 def _chosen(**options: object) -> "Chosen":
     try:
-        from aviso_server.jobs import Chosen  # noqa: PLC0415 - serve and check need no Spark
+        from aviso_server.server.joboptions import Chosen  # noqa: PLC0415 - serve and check need no Spark
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
             raise
@@ -144,12 +144,12 @@ def _chosen(**options: object) -> "Chosen":
 
 
 def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int | None) -> None:
-    from aviso_server import jobs  # noqa: PLC0415 - as above
     from aviso_server.pipeline.metrics import ArchiveMetrics, serve_metrics  # noqa: PLC0415
+    from aviso_server.server import joboptions  # noqa: PLC0415 - as above
 
     metrics = ArchiveMetrics()
-    options = jobs.archive_options(settings, chosen)
-    spark = jobs.spark_options(settings, chosen)
+    options = joboptions.archive_options(settings, chosen)
+    spark = joboptions.spark_options(settings, chosen)
     if metrics_port is not None:
         host = settings.metrics.host
         port = serve_metrics(metrics, metrics_port, host)
@@ -160,4 +160,4 @@ def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int
             metrics.show(snapshot)
             show(snapshot)
 
-        jobs.run_archive(options, spark, tell=tell)
+        joboptions.run_archive(options, spark, tell=tell)

@@ -97,7 +97,7 @@ def _log(settings: "Settings | None", servers: str | None) -> dict[str, str] | N
     """Where the log is; None leaves it out."""
     if settings is None:
         return None if servers is None else {"servers": servers}
-    from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when used
+    from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when used
 
     return source_options(settings)
 

@@ -16,7 +16,7 @@ from aviso_server.cli.loading import ConfigFile, load, report
 from aviso_server.core.json import Json
 
 if TYPE_CHECKING:
-    from aviso_server.server import Running
+    from aviso_server.server.serve import Running
 
 # What takes long to load is imported when a command needs it: help and other commands come sooner.
 
@@ -80,10 +80,10 @@ def serve(
     given: dict[str, Json] = {key: value for key, value in chosen.items() if value is not None}
     overrides: dict[str, Json] = {"application": given}
     loaded = load(config, overrides=overrides, failed=log_faults)
-    from aviso_server import workers as crew  # noqa: PLC0415
     from aviso_server.cli.banner import banner  # noqa: PLC0415
-    from aviso_server.reload import Origin  # noqa: PLC0415
-    from aviso_server.server import run  # noqa: PLC0415
+    from aviso_server.server import workers as crew  # noqa: PLC0415
+    from aviso_server.server.reload import Origin  # noqa: PLC0415
+    from aviso_server.server.serve import run  # noqa: PLC0415
 
     origin = Origin(config, overrides)
 

@@ -197,7 +197,7 @@ def _log_options(settings: "Settings", given: _Given, to: str) -> dict[str, str]
             "say which NATS to read: the configuration names the log of the server itself",
             param_hint="SOURCE",
         )
-    from aviso_server.jobs import source_options  # noqa: PLC0415
+    from aviso_server.server.joboptions import source_options  # noqa: PLC0415
 
     return {**source_options(settings), **wanted}
 

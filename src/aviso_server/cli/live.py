@@ -187,9 +187,9 @@ def _options(
     checkpoint: str | None,
     lengths: dict[str, float],
 ) -> "LiveOptions":
-    from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when used
     from aviso_server.lake.layout import CHECKPOINTS  # noqa: PLC0415
     from aviso_server.pipeline.live.job import LiveOptions  # noqa: PLC0415
+    from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when used
 
     if checkpoint is not None:
         where = sparked.absolute(checkpoint)

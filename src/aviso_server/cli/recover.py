@@ -63,12 +63,12 @@ def recover(
 ) -> None:
     """Bring log and lake back in line after one of them was restored or lost."""
     with sparked.told("recover", verbose=verbose):
-        from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when it is used
         from aviso_server.pipeline.recover.job import (  # noqa: PLC0415
             RecoverOptions,
             settled,
         )
         from aviso_server.pipeline.recover.job import recover as run  # noqa: PLC0415
+        from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when it is used
 
         settings = load(config)
         options = RecoverOptions(

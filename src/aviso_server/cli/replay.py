@@ -218,7 +218,7 @@ class _Sources:
         return None if self._lake is None else sparked.place(self._lake, self._storage_option)
 
     def _stream(self) -> dict[str, str] | None:
-        from aviso_server.jobs import source_options  # noqa: PLC0415 - loaded when used
+        from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when used
 
         if self._settings is None or self._settings.notification_backend.kind != "jetstream":
             return None

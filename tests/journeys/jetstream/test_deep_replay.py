@@ -14,11 +14,11 @@ from support.nats import NatsServer
 from support.server import Client, connected
 from support.sse import Event, sequences
 
-from aviso_server.assembly import open_backend
 from aviso_server.backends.backend import Backend
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Record
 from aviso_server.lake.layout import Place
+from aviso_server.server.build import open_backend
 from aviso_server.settings import Settings
 
 STORED = 40

@@ -12,7 +12,6 @@ from support.server import connected
 
 from aviso_server.backends.jetstream.connection import Connection
 from aviso_server.core.json import Json
-from aviso_server.jobs import source_options
 from aviso_server.lake.layout import DELETED, Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.recover.job import (
@@ -22,6 +21,7 @@ from aviso_server.pipeline.recover.job import (
     recover,
     settled,
 )
+from aviso_server.server.joboptions import source_options
 from aviso_server.settings import Settings
 
 NEW: list[Json] = [f"NEW-{n}" for n in range(6, 14)]

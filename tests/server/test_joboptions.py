@@ -8,7 +8,13 @@ from support.config import settings
 from support.log import SCHEMAS
 
 from aviso_server.core.json import Json
-from aviso_server.jobs import Chosen, JobRefused, archive_options, source_options, spark_options
+from aviso_server.server.joboptions import (
+    Chosen,
+    JobRefused,
+    archive_options,
+    source_options,
+    spark_options,
+)
 from aviso_server.settings import Settings
 
 

@@ -17,10 +17,10 @@ from support.journal import Journal, recorded
 from support.metrics import counting, page_url, scrape
 from support.server import connected
 
-from aviso_server.archiving import NO_SPARK, Archiving, Patience, Posted, command, obstacle
 from aviso_server.cli.banner import banner
 from aviso_server.http.answers import ArchiveResponse
-from aviso_server.server import serving
+from aviso_server.server.archivejob import NO_SPARK, Archiving, Patience, Posted, command, obstacle
+from aviso_server.server.serve import serving
 from aviso_server.telemetry.cells import Cells, Key
 from aviso_server.telemetry.metrics import ArchiveMeter
 
@@ -223,7 +223,7 @@ async def test_it_dies_with_a_killed_server(tmp_path: Path) -> None:
     """kill -9 of the server ends the job: the kernel sees to it."""
     server = (
         "import asyncio, sys\n"
-        "from aviso_server.archiving import Archiving\n"
+        "from aviso_server.server.archivejob import Archiving\n"
         "async def main():\n"
         "    job = Archiving(sys.argv[1:], obstacle=lambda: None)\n"
         "    await job.start()\n"
@@ -274,7 +274,7 @@ def test_the_banner_tells_how_much_waits() -> None:
 def test_what_stands_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Java is looked for as the job does it; PySpark must be installed."""
     assert obstacle(os.environ) is None
-    monkeypatch.setattr("aviso_server.archiving.find_spec", lambda _: None)
+    monkeypatch.setattr("aviso_server.server.archivejob.find_spec", lambda _: None)
     assert obstacle(os.environ) == NO_SPARK
 
 

@@ -8,7 +8,7 @@ from support.config import document
 from support.server import connected
 
 from aviso_server.core.json import Json
-from aviso_server.reload import ReloadRefused, admit, aligned, changes
+from aviso_server.server.reload import ReloadRefused, admit, aligned, changes
 from aviso_server.settings import Settings, parse
 
 

@@ -18,19 +18,6 @@ import structlog
 import uvloop
 from aiohttp import web
 
-from aviso_server.archiving import Archiving, Posted
-from aviso_server.assembly import (
-    StartFailed,
-    build_metrics,
-    build_services,
-    build_sources,
-    build_tls,
-    connection_rules,
-    kept,
-    open_backend,
-    open_lake,
-    open_otlp,
-)
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
@@ -44,7 +31,20 @@ from aviso_server.http.traffic import Traffic
 from aviso_server.relay.archive import Archive, behind
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.pulse import Stop
-from aviso_server.reload import Live, Origin, reload, reloading
+from aviso_server.server.archivejob import Archiving, Posted
+from aviso_server.server.build import (
+    StartFailed,
+    build_metrics,
+    build_services,
+    build_sources,
+    build_tls,
+    connection_rules,
+    kept,
+    open_backend,
+    open_lake,
+    open_otlp,
+)
+from aviso_server.server.reload import Live, Origin, reload, reloading
 from aviso_server.settings import Settings, redacted
 from aviso_server.telemetry import exposition, log
 from aviso_server.telemetry.cells import Cells

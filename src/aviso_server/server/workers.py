@@ -30,13 +30,13 @@ import structlog
 import uvloop
 from pydantic import SecretStr
 
-from aviso_server.archiving import Archiving, Posted, managed
-from aviso_server.assembly import StartFailed, embedded_options, kept, open_backend
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.options import CannotStart, Store
 from aviso_server.relay.pulse import Stop
-from aviso_server.reload import (
+from aviso_server.server.archivejob import Archiving, Posted, managed
+from aviso_server.server.build import StartFailed, embedded_options, kept, open_backend
+from aviso_server.server.reload import (
     LOG_LEVEL,
     Origin,
     admit,
@@ -45,7 +45,7 @@ from aviso_server.reload import (
     reload,
     reloading,
 )
-from aviso_server.server import (
+from aviso_server.server.serve import (
     Running,
     bind,
     install_signals,

@@ -19,13 +19,13 @@ import structlog
 from pydantic import BaseModel
 
 from aviso_server import settings as configuration
-from aviso_server.assembly import build_tls, limit_bounds
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.metered import unmetered
 from aviso_server.core.json import Json
 from aviso_server.http.services import Services
 from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
+from aviso_server.server.build import build_tls, limit_bounds
 from aviso_server.settings import Settings, SettingsError
 
 LOG_LEVEL = "logging.level"

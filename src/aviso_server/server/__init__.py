@@ -1,0 +1,1 @@
+"""The server as a process: built from its settings, started, reloaded, supervised, stopped."""
