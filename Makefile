@@ -33,7 +33,7 @@ run: setup java ## Start the server and its Spark archive on 127.0.0.1:8000, wit
 # Without Java the server runs all the same, and says what to install for the archive; the tests of
 # the pipeline fail and say the same.
 java: setup ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
-	@$(BIN)/python -c 'import os; from aviso_server.pipeline.java import find_java; find_java(os.environ)' \
+	@$(BIN)/python -c 'import os; from aviso_server.pipeline.spark.java import find_java; find_java(os.environ)' \
 	    2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	  echo "Installing Java for the Spark archive ..."; \
 	  export DEBIAN_FRONTEND=noninteractive; \
@@ -86,8 +86,8 @@ unit: setup ## Run the tests, in parallel and in random order
 faults: setup java ## Inject every fault for longer, under several seeds, and count
 	@AVISO_FAULTS=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider tests/faults tests/lake/test_outcome.py \
 	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py \
-	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/test_outcomes.py \
-	  tests/pipeline/test_checkpoint.py tests/pipeline/test_killed.py
+	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/archive/test_outcomes.py \
+	  tests/pipeline/spark/test_checkpoint.py tests/pipeline/archive/test_killed.py
 
 soak: setup ## Fuzz for longer, with other examples in every run; then load a server for minutes
 	@AVISO_FUZZ=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider --timeout 1800 tests/fuzz tests/http/test_fuzz.py \

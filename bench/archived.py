@@ -29,9 +29,8 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.core.wire import NotificationRequest
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline import register
-from aviso_server.pipeline.archive import Archive, ArchiveOptions
-from aviso_server.pipeline.running import job_session
-from aviso_server.pipeline.session import SparkOptions
+from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
+from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.settings import load
 
 UNDER_WAY = 256

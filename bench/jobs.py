@@ -29,17 +29,16 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.lake.commit import commit
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.audit import job as audit
+from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.ingest import files as sources
 from aviso_server.pipeline.ingest import job as ingest
 from aviso_server.pipeline.ingest.stage import FromFiles
 from aviso_server.pipeline.maintain import job as maintain
-from aviso_server.pipeline.plan import question
 from aviso_server.pipeline.replay import job as replay
 from aviso_server.pipeline.replay.options import Files, Format
 from aviso_server.pipeline.replay.options import Options as ReplayOptions
 from aviso_server.pipeline.report import job as report
-from aviso_server.pipeline.running import job_session
-from aviso_server.pipeline.session import SparkOptions
+from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.pipeline.synth import Plan, parts, tasks
 from aviso_server.pipeline.synth import job as synth
 from aviso_server.pipeline.synth.crew import cores, side_by_side, write

@@ -24,11 +24,11 @@ from aviso_server.core.identifier import requested
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.inventory import File, inventory
-from aviso_server.pipeline.past import archived
-from aviso_server.pipeline.predicate import matches
+from aviso_server.pipeline.history.frame import archived
+from aviso_server.pipeline.history.predicate import matches
 
 Answer = tuple[int, int]
 """Rows, and the sum of their sequences."""

@@ -93,7 +93,7 @@ def test_files_of_the_lake_are_removed_in_few_places() -> None:
     assert {name: calls for name, calls in removing.items() if calls} == {
         "lake/files.py": {"delete_file", "remove"},
         "lake/outcome.py": {"remove"},
-        "pipeline/letters.py": {"remove"},
+        "pipeline/archive/deadletters.py": {"remove"},
         "pipeline/maintain/sweep.py": {"remove"},
         "pipeline/replay/files.py": {"delete_file"},
     }

@@ -22,7 +22,7 @@ from aviso_server.cli import progress
 from aviso_server.cli.commands import app
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.progress import Reach, Snapshot
+from aviso_server.pipeline.archive.progress import Reach, Snapshot
 
 NOWHERE = "nats://127.0.0.1:1"
 
@@ -69,8 +69,8 @@ def test_help_teaches_by_example() -> None:
         ("lake.lake", ("pyspark", "pandas")),
         # Spark starts Python processes for all it asks of a source; few of them open the log.
         ("pipeline.source.source", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),
-        ("pipeline.lakestream", ("nats", "aiohttp", "structlog", "pandas")),
-        ("pipeline.lakefiles", ("nats", "aiohttp", "structlog", "pandas")),
+        ("pipeline.archive.source", ("nats", "aiohttp", "structlog", "pandas")),
+        ("pipeline.history.files", ("nats", "aiohttp", "structlog", "pandas")),
     ],
 )
 def test_what_takes_long_to_load_is_left_out(module: str, unwanted: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from aviso_server.cli.commands import app
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.plan import planned, question
+from aviso_server.pipeline.history.plan import planned, question
 from aviso_server.pipeline.replay.ledger import Entry
 from aviso_server.pipeline.replay.options import Server
 from aviso_server.pipeline.replay.server import _ledger

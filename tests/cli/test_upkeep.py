@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 from aviso_server.cli import audit, maintain, sparked
 from aviso_server.cli.commands import app
 from aviso_server.core.json import Json
+from aviso_server.lake.inventory import File
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.audit.evidence import Finding
 from aviso_server.pipeline.audit.job import Audited, Report
-from aviso_server.pipeline.inventory import File
 from aviso_server.pipeline.maintain.job import Outcome
 from aviso_server.pipeline.maintain.plan import Plan, Removal, Rewrite
 

@@ -20,9 +20,11 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline import archived, history
-from aviso_server.pipeline.archive import Archive, ArchiveOptions
+from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
+from aviso_server.pipeline.archive.progress import Snapshot
 from aviso_server.pipeline.audit.job import AuditOptions
 from aviso_server.pipeline.audit.job import run as audit
+from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.ingest.files import files
 from aviso_server.pipeline.ingest.job import Options as IngestOptions
 from aviso_server.pipeline.ingest.job import run as ingest
@@ -32,15 +34,13 @@ from aviso_server.pipeline.live.job import Live, LiveOptions
 from aviso_server.pipeline.maintain.job import MaintainOptions
 from aviso_server.pipeline.maintain.job import run as maintain
 from aviso_server.pipeline.maintain.plan import Policy
-from aviso_server.pipeline.plan import question
-from aviso_server.pipeline.progress import Snapshot
 from aviso_server.pipeline.replay.job import run as replay
 from aviso_server.pipeline.replay.options import Files, Format, Server
 from aviso_server.pipeline.replay.options import Options as ReplayOptions
 from aviso_server.pipeline.report.job import ReportOptions
 from aviso_server.pipeline.report.job import run as report
-from aviso_server.pipeline.session import SparkOptions, spark_session
 from aviso_server.pipeline.sink.options import parse_options
+from aviso_server.pipeline.spark.session import SparkOptions, spark_session
 from aviso_server.pipeline.synth import Plan
 from aviso_server.pipeline.synth.job import Options as SynthOptions
 from aviso_server.pipeline.synth.job import run as synth

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from aviso_server.pipeline.java import find_java
+from aviso_server.pipeline.spark.java import find_java
 
 HOME = Path(pyspark.__file__).parent
 START_S = 120

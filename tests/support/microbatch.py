@@ -13,9 +13,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline import letters
-from aviso_server.pipeline.lakesink import LakeWriter, Report
-from aviso_server.pipeline.lakestream import ArchiveReader
+from aviso_server.pipeline.archive import deadletters as letters
+from aviso_server.pipeline.archive.sink import LakeWriter, Report
+from aviso_server.pipeline.archive.source import ArchiveReader
 from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import read_options
 

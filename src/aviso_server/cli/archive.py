@@ -20,7 +20,7 @@ from aviso_server.cli.sparked import (
 from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.progress import Snapshot
+    from aviso_server.pipeline.archive.progress import Snapshot
     from aviso_server.server.joboptions import Chosen
     from aviso_server.settings import Settings
 
@@ -144,7 +144,7 @@ def _chosen(**options: object) -> "Chosen":
 
 
 def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int | None) -> None:
-    from aviso_server.pipeline.metrics import ArchiveMetrics, serve_metrics  # noqa: PLC0415
+    from aviso_server.pipeline.archive.metrics import ArchiveMetrics, serve_metrics  # noqa: PLC0415
     from aviso_server.server import joboptions  # noqa: PLC0415 - as above
 
     metrics = ArchiveMetrics()

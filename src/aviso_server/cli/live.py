@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
     from aviso_server.pipeline.live.expected import Part
     from aviso_server.pipeline.live.job import LiveOptions, Outcome
-    from aviso_server.pipeline.running import Session
+    from aviso_server.pipeline.spark.session import Session
     from aviso_server.settings import Settings
 
 EPILOG = """\
@@ -172,7 +172,7 @@ def live(  # noqa: PLR0913 - the options of a command
 
 def _check(options: "LiveOptions", named: "Place | None") -> None:
     """Fail before Spark is started for nothing; also where a lake was named that is none."""
-    from aviso_server.pipeline.lakefiles import look  # noqa: PLC0415 - loaded when used
+    from aviso_server.pipeline.history.files import look  # noqa: PLC0415 - loaded when used
     from aviso_server.pipeline.live.job import check  # noqa: PLC0415
 
     check(options)

@@ -16,7 +16,7 @@ from aviso_server.cli import sparked
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from aviso_server.pipeline.inventory import File
+    from aviso_server.lake.inventory import File
     from aviso_server.pipeline.maintain.job import Outcome
     from aviso_server.pipeline.maintain.plan import Plan
 

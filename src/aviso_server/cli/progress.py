@@ -14,7 +14,7 @@ from rich.text import Text
 from aviso_server.core.json import compact
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.progress import Snapshot
+    from aviso_server.pipeline.archive.progress import Snapshot
 
 Style: TypeAlias = Literal["auto", "live", "json", "none"]
 Show: TypeAlias = "Callable[[Snapshot], None]"
@@ -86,7 +86,7 @@ class _Sparse:
 
 
 def _json(snapshot: "Snapshot") -> None:
-    from aviso_server.pipeline.progress import as_json  # noqa: PLC0415 - loaded when it is used
+    from aviso_server.pipeline.archive.progress import as_json  # noqa: PLC0415 - loaded when it is used
 
     typer.echo(compact(as_json(snapshot)).decode())
     sys.stdout.flush()

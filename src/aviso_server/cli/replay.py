@@ -21,9 +21,9 @@ from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.plan import Question
+    from aviso_server.pipeline.history.plan import Question
     from aviso_server.pipeline.replay.options import Files, Outcome, Progress, Server
-    from aviso_server.pipeline.session import SparkOptions
+    from aviso_server.pipeline.spark.session import SparkOptions
 
 APP = "aviso-server replay"
 
@@ -198,7 +198,7 @@ class _Sources:
 
     def question(self, event_type: str) -> "Question":
         """The event type, to be asked where it is."""
-        from aviso_server.pipeline import plan  # noqa: PLC0415 - loaded when used
+        from aviso_server.pipeline.history import plan  # noqa: PLC0415 - loaded when used
 
         settings = self._settings
         said = self._lake is not None or self._log is not None
@@ -234,7 +234,7 @@ def need_spark() -> None:
 
 
 def _run(question: "Question", target: "Files | Server", spark: "SparkOptions") -> None:
-    from aviso_server.pipeline.plan import planned  # noqa: PLC0415 - loaded when used
+    from aviso_server.pipeline.history.plan import planned  # noqa: PLC0415 - loaded when used
     from aviso_server.pipeline.replay.job import finished, run  # noqa: PLC0415
     from aviso_server.pipeline.replay.options import Files, Options  # noqa: PLC0415
 

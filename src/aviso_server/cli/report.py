@@ -14,7 +14,7 @@ from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
     from aviso_server.pipeline.report.job import ReportOptions
-    from aviso_server.pipeline.session import SparkOptions
+    from aviso_server.pipeline.spark.session import SparkOptions
 
 EPILOG = """\
 \b

@@ -25,9 +25,8 @@ from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.running import Session
-    from aviso_server.pipeline.session import SparkOptions
     from aviso_server.pipeline.sink.options import Options as Server
+    from aviso_server.pipeline.spark.session import Session, SparkOptions
     from aviso_server.settings import Settings
 
 Master: TypeAlias = Annotated[
@@ -58,7 +57,7 @@ def spark_options(
     app_name: str,
 ) -> "SparkOptions":
     """Which Spark is meant; ends the command if the options contradict each other."""
-    from aviso_server.pipeline.session import SparkOptions  # noqa: PLC0415 - loaded when used
+    from aviso_server.pipeline.spark.session import SparkOptions  # noqa: PLC0415 - loaded when used
 
     if remote and (master or packages):
         raise typer.BadParameter(
@@ -76,7 +75,7 @@ def spark_options(
 
 def session(options: "SparkOptions") -> "AbstractContextManager[Session]":
     """A Spark session for one job."""
-    from aviso_server.pipeline.running import job_session  # noqa: PLC0415
+    from aviso_server.pipeline.spark.session import job_session  # noqa: PLC0415
 
     return job_session(options)
 

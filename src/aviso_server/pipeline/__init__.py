@@ -1,31 +1,25 @@
 """The data pipeline: PySpark carries notifications from the log into the lake and back out."""
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from aviso_server.pipeline.history.frame import archived, history
+    from aviso_server.pipeline.source.source import register
+else:
+    # Importing a folder binds its name here, once. That is done and undone first, so that
+    # ``history`` is the function whoever imports a module of the folder later.
+    from aviso_server.pipeline import history
 
-    from aviso_server.pipeline.past import archived, history
+    del history
 
 __all__ = ["archived", "history", "register"]
 
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-"""Spark refuses sources that take filters over unless this is set."""
-
-
-def register(spark: "SparkSession") -> None:
-    """Make ``format("aviso")`` known to a session, classic or Spark Connect."""
-    # Imported here: whoever uses other parts of the package needs no pyspark.
-    from aviso_server.pipeline.source.source import AvisoDataSource  # noqa: PLC0415
-
-    spark.conf.set(PUSHDOWN, "true")
-    spark.dataSource.register(AvisoDataSource)
+_HOMES = {"archived": "history.frame", "history": "history.frame", "register": "source.source"}
 
 
 def __getattr__(name: str) -> object:
-    """``history`` and ``archived``, of pipeline.past, which need pyspark when they are used."""
-    if name not in {"archived", "history"}:
+    """What ``__all__`` names, loaded when it is used: other parts of the package need no Spark."""
+    if name not in _HOMES:
         raise AttributeError(name)
-    from aviso_server.pipeline import past  # noqa: PLC0415
-
-    return getattr(past, name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

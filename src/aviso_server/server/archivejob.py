@@ -26,7 +26,7 @@ import structlog
 
 from aviso_server.core.json import UNREADABLE
 from aviso_server.http.answers import ArchiveResponse
-from aviso_server.pipeline.java import JavaMissing, find_java
+from aviso_server.pipeline.spark.java import JavaMissing, find_java
 from aviso_server.settings import Settings
 from aviso_server.telemetry.metrics import SILENT, ArchiveMeter
 

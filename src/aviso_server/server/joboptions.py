@@ -13,11 +13,10 @@ from types import FrameType
 from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive import Archive, ArchiveFailed, ArchiveOptions, wait_for_log
-from aviso_server.pipeline.progress import Snapshot, Tally
-from aviso_server.pipeline.running import job_session
-from aviso_server.pipeline.session import SparkOptions
+from aviso_server.pipeline.archive.job import Archive, ArchiveFailed, ArchiveOptions, wait_for_log
+from aviso_server.pipeline.archive.progress import Snapshot, Tally
 from aviso_server.pipeline.source.options import read_options
+from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.settings import Settings
 
 

@@ -13,10 +13,10 @@ from support.lake import filled, record
 
 from aviso_server.core.geometry import Area
 from aviso_server.lake import files
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.audit.examine import Exam, examined, letters
-from aviso_server.pipeline.inventory import File, inventory
 
 SQUARE = Area.of(((0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (2.0, 0.0), (0.0, 0.0)))
 

@@ -16,10 +16,12 @@ from support.source import SAMPLES, append, fill, on_backend, read_batch
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.notification import Record
 from aviso_server.lake.files import FileWriter
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import DELETED, LOST, NOTIFICATIONS, Place
 from aviso_server.lake.record import batch_to_records, records_to_batch
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.audit.evidence import Finding
 from aviso_server.pipeline.audit.job import (
     Audited,
@@ -30,8 +32,6 @@ from aviso_server.pipeline.audit.job import (
     run,
     settle,
 )
-from aviso_server.pipeline.inventory import File, inventory
-from aviso_server.pipeline.lakesink import LakeWriter
 from aviso_server.pipeline.maintain.replace import replace_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

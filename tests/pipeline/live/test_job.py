@@ -20,7 +20,6 @@ from support.nats import nats_server
 from support.server import Client, connected
 
 from aviso_server.core.json import Json
-from aviso_server.pipeline.failure import ENDED
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.expected import Part
 from aviso_server.pipeline.live.job import (
@@ -34,6 +33,7 @@ from aviso_server.pipeline.live.job import (
     check,
     observed,
 )
+from aviso_server.pipeline.spark.failure import ENDED
 
 FIELD: dict[str, Json] = {"type": "StringHandler", "required": False}
 SCHEMAS: dict[str, Json] = {

@@ -14,6 +14,7 @@ from support.lake import BEGIN_NS, filled, record
 
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.dead import append_dead_letters
+from aviso_server.lake.inventory import inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import (
     DEAD_LETTER_TABLE,
@@ -25,7 +26,6 @@ from aviso_server.lake.layout import (
 )
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.inventory import inventory
 from aviso_server.pipeline.maintain.job import MaintainFailed, MaintainOptions, check, run
 from aviso_server.pipeline.maintain.plan import Plan, Policy
 from aviso_server.pipeline.maintain.sweep import sweep

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aviso_server.lake.inventory import File
 from aviso_server.lake.tombstones import Intervals
-from aviso_server.pipeline.inventory import File
 from aviso_server.pipeline.maintain.plan import (
     Plan,
     Policy,

@@ -19,11 +19,11 @@ from aviso_server.core.geometry import Area, Intersects
 from aviso_server.core.notification import Entry
 from aviso_server.lake import files as lake_files
 from aviso_server.lake.commit import archived_through
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Intervals
-from aviso_server.pipeline.inventory import File, inventory
 from aviso_server.pipeline.maintain import order
 from aviso_server.pipeline.maintain import rewrite as module
 from aviso_server.pipeline.maintain.plan import Rewrite

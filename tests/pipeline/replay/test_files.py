@@ -21,7 +21,7 @@ from support.server import connected
 from support.source import RING
 
 from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
-from aviso_server.pipeline.plan import question
+from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.replay.job import run
 from aviso_server.pipeline.replay.options import Files, Format, Options, Progress, ReplayFailed
 from aviso_server.pipeline.replay.parts import Folder

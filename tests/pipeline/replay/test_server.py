@@ -19,7 +19,7 @@ from support.source import read_batch
 
 from aviso_server.core.notification import Record
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.plan import question
+from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.replay import server as replaying
 from aviso_server.pipeline.replay.job import run
 from aviso_server.pipeline.replay.ledger import LEDGER, REJECTED

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 from aviso_server.core.ring import Mask
 from aviso_server.lake import wkb
 from aviso_server.lake.files import FILE_SCHEMA
+from aviso_server.lake.inventory import UNKNOWN, File
 from aviso_server.lake.layout import BOX, DEAD_LETTERS, NOTIFICATIONS, TIME, Place
 from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import NS_PER_US
 from aviso_server.lake.storage import files
+from aviso_server.pipeline.archive.sink import divided
 from aviso_server.pipeline.audit.content import Hashes, content_hash
 from aviso_server.pipeline.audit.evidence import Finding, Rows, named
-from aviso_server.pipeline.inventory import UNKNOWN, File
-from aviso_server.pipeline.lakesink import divided
 from aviso_server.pipeline.source.columns import lost_range
 
 NOBODY = ""
@@ -86,7 +86,7 @@ def letters(place: Place, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def of_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
-    """Evidence of rows of the source, which come with marks (pipeline/lakesink.py)."""
+    """Evidence of rows of the source, which come with marks (pipeline/archive/sink.py)."""
     good, bad, marks = divided(batch)
     for name in pc.unique(good.column("event_type")).to_pylist():
         ours = good.filter(pc.equal(good.column("event_type"), name))

@@ -28,22 +28,22 @@ from pyspark.sql import DataFrame, SparkSession
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json
 from aviso_server.lake.commit import archived_through
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Graves, Tombstones
-from aviso_server.pipeline import register
 from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
 from aviso_server.pipeline.audit.judge import Tally, judge
-from aviso_server.pipeline.failure import failure_of
-from aviso_server.pipeline.inventory import File, inventory
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
 from aviso_server.pipeline.source.ranges import Ends
 from aviso_server.pipeline.source.reading import ask
-from aviso_server.pipeline.spread import spread
+from aviso_server.pipeline.source.source import register
+from aviso_server.pipeline.spark.failure import failure_of
+from aviso_server.pipeline.spark.tasks import spread
 
 _VERDICT = "event_type string, block bigint, tally binary, edges array<bigint>, findings binary"
 _VERDICT_ARROW = pa.schema(

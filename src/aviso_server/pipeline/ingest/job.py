@@ -19,13 +19,13 @@ from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.failure import failure_of
 from aviso_server.pipeline.ingest.publish import KEY, Publisher
 from aviso_server.pipeline.ingest.rows import DDL
 from aviso_server.pipeline.ingest.stage import FromFiles, FromLog, Source, frame, reasons
 from aviso_server.pipeline.ingest.state import Reason, Run, State, locked
 from aviso_server.pipeline.ingest.store import Kept, store
 from aviso_server.pipeline.sink.options import Options as Server
+from aviso_server.pipeline.spark.failure import failure_of
 
 Told: TypeAlias = Callable[[str], None]
 """Hears what the job does now."""

@@ -36,8 +36,8 @@ from aviso_server.lake.layout import (
 from aviso_server.lake.outcome import discard
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.ingest.rows import JUDGED, runs
-from aviso_server.pipeline.past import archived
 
 LETTERS_AT_ONCE = 10_000
 """Dead letters that the driver holds."""

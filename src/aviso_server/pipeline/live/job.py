@@ -8,8 +8,8 @@ Theory of operation
   longer interruptions the newest alerts of the log are read at every start of a query, and what is
   among them is not published again.
 - What is expected is learned anew every day: the queries are stopped and go on where they were.
-- A checkpoint that Spark would refuse is set aside (pipeline/checkpoint.py). The query then begins
-  as a new one does: with the last window, or the last day of cycles.
+- A checkpoint that Spark would refuse is set aside (spark/checkpoint). The query then begins as a
+  new one does: with the last window, or the last day of cycles.
 - A query that fails is started again with growing pauses; what waiting cannot mend ends the job.
 """
 
@@ -29,16 +29,16 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.pipeline import register
-from aviso_server.pipeline.checkpoint import Checkpoint
-from aviso_server.pipeline.failure import ENDED, Failure, failure_of
-from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
 from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, Part
 from aviso_server.pipeline.live.rates import rates
 from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
 from aviso_server.pipeline.source.failure import BadOption, StreamReplaced, Unreached
+from aviso_server.pipeline.source.source import register
+from aviso_server.pipeline.spark.checkpoint import Checkpoint
+from aviso_server.pipeline.spark.failure import ENDED, Failure, failure_of
+from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
 
 RATES, CYCLES = "rates", "cycles"
 """The queries, and their folders in the checkpoint."""

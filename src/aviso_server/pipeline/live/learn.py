@@ -16,10 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
+from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.live.alert import EVENT_TYPE
 from aviso_server.pipeline.live.cycles import base_us, group_of, in_reach, part_of
 from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, MAX_PARTS, US, Part, checked
-from aviso_server.pipeline.past import archived
 from aviso_server.pipeline.report.expect import NEW, USUAL, Rules, Span, judge
 
 _PART = ("event_type", "cycle", "group", "part")

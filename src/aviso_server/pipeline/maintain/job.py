@@ -22,12 +22,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
-from aviso_server.pipeline.failure import failure_of
-from aviso_server.pipeline.inventory import File, inventory
 from aviso_server.pipeline.maintain.order import Sort
 from aviso_server.pipeline.maintain.plan import (
     Plan,
@@ -49,7 +48,8 @@ from aviso_server.pipeline.maintain.rewrite import (
     rewritten,
 )
 from aviso_server.pipeline.maintain.sweep import expire_letters, gather, sweep
-from aviso_server.pipeline.spread import spread
+from aviso_server.pipeline.spark.failure import failure_of
+from aviso_server.pipeline.spark.tasks import spread
 
 KEEP = timedelta(days=7)
 SHORTEST = timedelta(hours=1)

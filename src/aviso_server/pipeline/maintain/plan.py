@@ -15,8 +15,8 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import Literal
 
+from aviso_server.lake.inventory import UNKNOWN, File
 from aviso_server.lake.tombstones import Intervals
-from aviso_server.pipeline.inventory import UNKNOWN, File
 
 SMALL = 0.5
 """Part of the target below which a file is small. What two bins could be filled with is then never

@@ -17,10 +17,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.files import Written
+from aviso_server.lake.inventory import File
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
 from aviso_server.lake.storage import LakeFailed
-from aviso_server.pipeline.inventory import File
 
 
 class Overtaken(AvisoError):

@@ -16,7 +16,7 @@ from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Pl
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import find
-from aviso_server.pipeline.letters import STAGED
+from aviso_server.pipeline.archive.deadletters import STAGED
 
 KEPT = "delta.deletedFileRetentionDuration"
 _DEFAULT_DAYS = 7

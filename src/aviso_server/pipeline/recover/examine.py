@@ -19,8 +19,8 @@ from aviso_server.core.notification import Entry, Record
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.view import Shelf
-from aviso_server.pipeline.agreement import contradiction
-from aviso_server.pipeline.lakefiles import reader
+from aviso_server.pipeline.history.files import reader
+from aviso_server.pipeline.source.agreement import contradiction
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.ranges import Ends
 

@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from aviso_server.lake.outcome import active
-from aviso_server.pipeline.past import TABLE, answer
-from aviso_server.pipeline.plan import Plan
+from aviso_server.pipeline.history.fields import typed
+from aviso_server.pipeline.history.frame import TABLE, answer
+from aviso_server.pipeline.history.plan import Plan
 from aviso_server.pipeline.replay.options import Files, Outcome, Progress, ReplayFailed, chunks
 from aviso_server.pipeline.replay.order import in_pieces
 from aviso_server.pipeline.replay.parts import TOLD, Folder, Writer, event_writer, parquet_writer
 from aviso_server.pipeline.replay.trouble import spark_failures
-from aviso_server.pipeline.typed import typed
 
 SUCCESS = "_SUCCESS"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from aviso_server.pipeline.plan import Plan, planned
+from aviso_server.pipeline.history.plan import Plan, planned
 from aviso_server.pipeline.replay.files import check_new, write_files
 from aviso_server.pipeline.replay.options import Files, Options, Outcome, Progress
 from aviso_server.pipeline.replay.server import publish, published

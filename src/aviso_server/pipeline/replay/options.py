@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.pipeline.plan import Question
+from aviso_server.pipeline.history.plan import Question
 from aviso_server.pipeline.sink.options import Options as Sink
 
 Format: TypeAlias = Literal["parquet", "delta", "ndjson"]

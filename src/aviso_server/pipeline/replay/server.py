@@ -24,8 +24,8 @@ from time import monotonic
 from pyspark.sql import SparkSession
 
 from aviso_server.core.json import compact, parse
-from aviso_server.pipeline.past import answer
-from aviso_server.pipeline.plan import Plan
+from aviso_server.pipeline.history.frame import answer
+from aviso_server.pipeline.history.plan import Plan
 from aviso_server.pipeline.replay.ledger import LEDGER, Entry, Head, Ledger
 from aviso_server.pipeline.replay.options import (
     Outcome,

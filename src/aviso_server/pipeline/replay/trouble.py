@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from aviso_server.pipeline.failure import failure_of, read_failure
 from aviso_server.pipeline.replay.options import ReplayFailed
+from aviso_server.pipeline.spark.failure import failure_of, read_failure
 
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )?(\S.*)$", re.MULTILINE)
 

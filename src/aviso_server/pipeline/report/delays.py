@@ -18,9 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.lake.layout import Place, mark
-from aviso_server.pipeline.hadoop import hadoop_options
-from aviso_server.pipeline.lakefiles import address
+from aviso_server.pipeline.history.files import address
 from aviso_server.pipeline.report.figures import DELAYS, SECOND, Period
+from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 IMPORTED = timedelta(days=1)
 """What was committed so long after its newest row was stored was imported, not archived."""

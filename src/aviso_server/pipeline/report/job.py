@@ -24,12 +24,12 @@ from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.view import View
-from aviso_server.pipeline.failure import failure_of
-from aviso_server.pipeline.lakefiles import look
+from aviso_server.pipeline.history.files import look
 from aviso_server.pipeline.report import gather
 from aviso_server.pipeline.report.arrivals import clocks
 from aviso_server.pipeline.report.figures import Figures, Period, empty_tables, moment
 from aviso_server.pipeline.report.page import page
+from aviso_server.pipeline.spark.failure import failure_of
 
 DAYS = 30
 

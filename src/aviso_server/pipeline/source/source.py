@@ -12,7 +12,17 @@ from aviso_server.pipeline.source.parcel import Parcel
 from aviso_server.pipeline.source.stream import StreamReader
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+"""Spark refuses sources that take filters over unless this is set."""
+
+
+def register(spark: "SparkSession") -> None:
+    """Make ``format("aviso")`` known to a session, classic or Spark Connect."""
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(AvisoDataSource)
 
 
 class AvisoDataSource(Parcel, DataSource):

@@ -73,7 +73,7 @@ def in_spark(
 ) -> Iterator[list[Written]]:
     """Write with the tasks of Spark; what comes back are descriptions of files, no rows."""
     # Loaded when it is used: processes need no Spark.
-    from aviso_server.pipeline.spread import spread  # noqa: PLC0415
+    from aviso_server.pipeline.spark.tasks import spread  # noqa: PLC0415
 
     def written(chore: _Chore) -> Iterator[pa.RecordBatch]:
         report = msgspec.json.encode(write(place, plan, chore.parts))

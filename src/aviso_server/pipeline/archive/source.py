@@ -22,8 +22,8 @@ from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.marks import read_mark
 from aviso_server.lake.table import ensure
-from aviso_server.pipeline.agreement import check_agreement
-from aviso_server.pipeline.lakesink import LakeWriter
+from aviso_server.pipeline.archive.sink import LakeWriter
+from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.parcel import Parcel

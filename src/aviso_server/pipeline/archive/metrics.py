@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from aviso_server.pipeline.progress import Snapshot
+from aviso_server.pipeline.archive.progress import Snapshot
 
 
 class ArchiveMetrics(Collector):

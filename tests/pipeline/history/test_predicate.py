@@ -18,7 +18,7 @@ from aviso_server.core.notification import Notification, Record
 from aviso_server.core.operation import Operation
 from aviso_server.lake.predicate import mask
 from aviso_server.lake.record import records_to_batch
-from aviso_server.pipeline.predicate import matches
+from aviso_server.pipeline.history.predicate import matches
 from aviso_server.relay.index import Index
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

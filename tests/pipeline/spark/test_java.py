@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aviso_server.pipeline.java import JavaMissing, find_java, version_of
+from aviso_server.pipeline.spark.java import JavaMissing, find_java, version_of
 
 
 def _java(home: Path, version: str, *, release: bool = True) -> Path:

@@ -6,20 +6,25 @@ the terminal stays ours.
 
 import contextlib
 import os
+import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.pipeline.failure import failure_of
-from aviso_server.pipeline.java import find_java
+from aviso_server.pipeline.spark.failure import failure_of
+from aviso_server.pipeline.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Session: TypeAlias = "SparkSession"
+"""For those who may not name pyspark."""
 
 CONNECT_PORT = 15_002
 _REACH_S = 5.0
@@ -104,6 +109,21 @@ def spark_session(options: SparkOptions, folder: Path) -> Iterator["SparkSession
         # A JVM that was killed, or a server that is gone, cannot be stopped again.
         with contextlib.suppress(Exception):
             spark.stop()
+
+
+@contextlib.contextmanager
+def job_session(options: SparkOptions) -> Iterator["SparkSession"]:
+    """A session; its log is removed with it, and told with an error that ends the block."""
+    folder = Path(tempfile.mkdtemp(prefix="aviso-job-"))
+    try:
+        with spark_session(options, folder) as spark:
+            yield spark
+    except AvisoError as error:
+        if told := said(folder):
+            error.add_note(f"Spark said:\n{told}")
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def log_file(folder: Path) -> Path:

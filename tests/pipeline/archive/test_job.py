@@ -19,14 +19,14 @@ from support.nats import NatsServer, nats_server
 
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.archive import (
+from aviso_server.pipeline.archive.job import (
     Archive,
     ArchiveFailed,
     ArchiveOptions,
     look,
     wait_for_log,
 )
-from aviso_server.pipeline.progress import Reach, Snapshot
+from aviso_server.pipeline.archive.progress import Reach, Snapshot
 from aviso_server.pipeline.source.failure import Unreached
 
 TYPES = ("storm", "flood")

@@ -20,11 +20,11 @@ from support.lossy import When
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake import dead, tombstones
 from aviso_server.lake.commit import archived_through
+from aviso_server.lake.inventory import inventory
 from aviso_server.lake.layout import NOTIFICATIONS, RECORD, Place
 from aviso_server.lake.record import records_to_batch
 from aviso_server.lake.table import find
-from aviso_server.pipeline.inventory import inventory
-from aviso_server.pipeline.lakesink import LakeWriter
+from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.replace import replace_files
 from aviso_server.pipeline.maintain.rewrite import Task, rewritten

@@ -1,6 +1,8 @@
 """From a question to files and a range of the log: a real log, a real lake, no Spark."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,7 @@ from aviso_server.core.moment import rfc3339
 from aviso_server.lake.layout import Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.plan import LAKE_VARIABLE, LOG_VARIABLE, Plan, planned, question
+from aviso_server.pipeline.history.plan import LAKE_VARIABLE, LOG_VARIABLE, Plan, planned, question
 from aviso_server.pipeline.source.failure import BadOption, Unreached
 
 
@@ -173,3 +175,14 @@ def test_missing_lake_and_log_are_errors(lake: str, tmp_path: Path) -> None:
         planned(question("ev", lake=str(tmp_path / "none")))
     with pytest.raises(Unreached):
         planned(question("ev", lake=lake, log="nats://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("first", ["aviso_server.pipeline", "aviso_server.pipeline.history.plan"])
+def test_the_public_name_is_the_function(first: str) -> None:
+    """``pipeline.history`` is what docs call, whichever module of the folder was imported first."""
+    code = (
+        f"import {first}; from aviso_server import pipeline; pipeline.history; "
+        "from aviso_server.pipeline import history; print(history.__module__, history.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "aviso_server.pipeline.history.frame history\n"

@@ -1,8 +1,8 @@
 """The archive job: carries every notification from the log into the lake, exactly once.
 
 Theory of operation
-- A streaming query reads the log from where the lake ends (lakestream) and commits each micro-batch
-  to the lake once (lakesink). It can be killed at any moment: the lake's marks tell where to go on.
+- A streaming query reads the log from where the lake ends (source) and commits each micro-batch
+  to the lake once (sink). It can be killed at any moment: the lake's marks tell where to go on.
 - A query that fails is started again, with growing pauses, if waiting may help: for ever while NATS
   is away, a few times for anything else. What waiting cannot mend ends the job at once.
 - A checkpoint that Spark would refuse, or that no micro-batch can be done with, is set aside
@@ -28,17 +28,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import CHECKPOINTS, NOTIFICATIONS, Place
 from aviso_server.lake.table import ensure
-from aviso_server.pipeline.agreement import LogReplaced
-from aviso_server.pipeline.checkpoint import Checkpoint
-from aviso_server.pipeline.failure import ENDED, Failure, failure_of
-from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
-from aviso_server.pipeline.lakestream import (
-    FORMAT,
-    LakeBehind,
-    LakeStream,
-    stream_options,
-)
-from aviso_server.pipeline.progress import (
+from aviso_server.pipeline.archive.progress import (
     LETTERS,
     NEWEST,
     OBSERVED,
@@ -49,6 +39,13 @@ from aviso_server.pipeline.progress import (
     Stage,
     Tally,
 )
+from aviso_server.pipeline.archive.source import (
+    FORMAT,
+    LakeBehind,
+    LakeStream,
+    stream_options,
+)
+from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.columns import LOSS
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.log import Log
@@ -56,6 +53,9 @@ from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.source.plan import ends
 from aviso_server.pipeline.source.ranges import Range
 from aviso_server.pipeline.source.reading import ask
+from aviso_server.pipeline.spark.checkpoint import Checkpoint
+from aviso_server.pipeline.spark.failure import ENDED, Failure, failure_of
+from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
 
 HOPELESS = (BadOption, DataLost, StreamReplaced, LakeBehind, LogReplaced)
 """What is the same however often it is tried."""

@@ -26,8 +26,8 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.view import Shelf, shelf
-from aviso_server.pipeline.agreement import check_agreement
-from aviso_server.pipeline.lakefiles import Part, chosen, look, reader
+from aviso_server.pipeline.history.files import Part, chosen, look, reader
+from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import At, Moment, Options, read_options

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aviso_server.pipeline.session import (
+from aviso_server.pipeline.spark.session import (
     SparkFailed,
     SparkOptions,
     diverted,

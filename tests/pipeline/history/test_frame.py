@@ -20,9 +20,9 @@ from aviso_server.lake.layout import NOTIFICATION_TABLE, RECORD, Place
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline import archived, history
-from aviso_server.pipeline.past import FEW, TABLE, answer
-from aviso_server.pipeline.plan import planned, question
-from aviso_server.pipeline.typed import column_names, typed
+from aviso_server.pipeline.history.fields import column_names, typed
+from aviso_server.pipeline.history.frame import FEW, TABLE, answer
+from aviso_server.pipeline.history.plan import planned, question
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from aviso_server.lake.layout import DEAD_LETTER_TABLE, LOST, RECORD, Place
 from aviso_server.lake.outcome import discard
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.letters import Bundle, Gathered, append, unstage
+from aviso_server.pipeline.archive.deadletters import Bundle, Gathered, append, unstage
 from aviso_server.pipeline.source.columns import LOSS, lost_range
 from aviso_server.pipeline.source.parcel import Parcel
 

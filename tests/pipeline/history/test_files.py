@@ -10,7 +10,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.lake.view import Shelf, shelf
-from aviso_server.pipeline.lakefiles import Part, address, chosen, look
+from aviso_server.pipeline.history.files import Part, address, chosen, look
 
 DAY_NS = 86_400_000_000_000
 SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0))

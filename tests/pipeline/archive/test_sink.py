@@ -20,8 +20,8 @@ from aviso_server.lake.layout import (
 from aviso_server.lake.record import records_to_batch
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
-from aviso_server.pipeline import letters
-from aviso_server.pipeline.lakesink import LakeWriter, Report
+from aviso_server.pipeline.archive import deadletters as letters
+from aviso_server.pipeline.archive.sink import LakeWriter, Report
 
 SCHEMA = pa.schema([*RECORD, pa.field("problem", pa.string()), pa.field("raw", pa.binary())])
 

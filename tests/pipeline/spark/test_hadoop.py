@@ -1,6 +1,6 @@
 """Storage options said twice: to delta-rs as they are, to Hadoop in its own words."""
 
-from aviso_server.pipeline.hadoop import hadoop_options, hadoop_url
+from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
 
 
 def test_s3_options_have_their_counterparts() -> None:

@@ -11,7 +11,7 @@ from support.s3 import object_store
 
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.storage import files
-from aviso_server.pipeline.checkpoint import KEPT, Checkpoint
+from aviso_server.pipeline.spark.checkpoint import KEPT, Checkpoint
 
 LAST = 3
 

@@ -6,7 +6,7 @@ version. What lies up to the mark of an event type comes from the lake and what 
 the log, so each notification comes once, whatever the archive job commits meanwhile. What retention
 removes from the log between the look and the read is an error of the read, never a silent gap.
 
-Files are chosen on the driver (lakefiles). Spark then reads them itself, with columns and row
+Files are chosen on the driver (files). Spark then reads them itself, with columns and row
 groups pruned, and exact tests on places run last, on Arrow batches (predicate).
 """
 
@@ -27,13 +27,13 @@ from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.lake.view import Shelf, View, shelf
-from aviso_server.pipeline import register
-from aviso_server.pipeline.hadoop import hadoop_options
-from aviso_server.pipeline.lakefiles import Part, address, chosen, look
-from aviso_server.pipeline.plan import Asked, Plan, Point, Where, planned, question
-from aviso_server.pipeline.predicate import matches
+from aviso_server.pipeline.history.fields import typed as with_fields
+from aviso_server.pipeline.history.files import Part, address, chosen, look
+from aviso_server.pipeline.history.plan import Asked, Plan, Point, Where, planned, question
+from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK
-from aviso_server.pipeline.typed import typed as with_fields
+from aviso_server.pipeline.source.source import register
+from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 FEW = 16
 """Ranges of hidden sequences that Spark compares itself; more of them go through Arrow."""

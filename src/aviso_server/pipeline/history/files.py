@@ -18,7 +18,7 @@ from aviso_server.lake.storage import LakeFailed, local_folder
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Tombstones
 from aviso_server.lake.view import Shelf, View
-from aviso_server.pipeline.hadoop import hadoop_url
+from aviso_server.pipeline.spark.hadoop import hadoop_url
 
 _GLOB = "\\{}[]*?"
 """What Hadoop takes for a pattern."""

@@ -1,8 +1,8 @@
 """Errors that crossed Spark are known by their class, and fit on a line."""
 
 from aviso_server.lake.storage import LakeFailed
-from aviso_server.pipeline.failure import Failure, failure_of, read_failure
 from aviso_server.pipeline.source.failure import DataLost
+from aviso_server.pipeline.spark.failure import Failure, failure_of, read_failure
 
 OURS = """\
 [STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_STREAMING] Failed: \

@@ -14,7 +14,7 @@ from support.log import fill, log_at
 from support.nats import nats_server
 
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive import Archive, ArchiveOptions
+from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
 
 TYPES = ("storm", "flood")
 KILLS = 2

@@ -5,8 +5,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aviso_server.pipeline.metrics import ArchiveMetrics
-from aviso_server.pipeline.progress import Known, Reach, Snapshot, Tally, as_json
+from aviso_server.pipeline.archive.metrics import ArchiveMetrics
+from aviso_server.pipeline.archive.progress import Known, Reach, Snapshot, Tally, as_json
 
 
 def _progress(

@@ -20,9 +20,9 @@ from aviso_server.backends.jetstream.messages import IDENTIFIER
 from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.agreement import LogReplaced
-from aviso_server.pipeline.lakestream import LakeBehind
-from aviso_server.pipeline.plan import planned, question
+from aviso_server.pipeline.archive.source import LakeBehind
+from aviso_server.pipeline.history.plan import planned, question
+from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.failure import DataLost
 
 TYPES = ("storm", "flood")
