@@ -68,7 +68,7 @@ def test_help_teaches_by_example() -> None:
         ("server", ("pyspark", "pyarrow", "deltalake")),
         ("lake.lake", ("pyspark", "pandas")),
         # Spark starts Python processes for all it asks of a source; few of them open the log.
-        ("pipeline.source.source", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),
+        ("pipeline.datasource", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),
         ("pipeline.archive.source", ("nats", "aiohttp", "structlog", "pandas")),
         ("pipeline.history.files", ("nats", "aiohttp", "structlog", "pandas")),
     ],

@@ -4,8 +4,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from aviso_server.pipeline.datasource import register
     from aviso_server.pipeline.history.frame import archived, history
-    from aviso_server.pipeline.source.source import register
 else:
     # Importing a folder binds its name here, once. That is done and undone first, so that
     # ``history`` is the function whoever imports a module of the folder later.
@@ -15,7 +15,7 @@ else:
 
 __all__ = ["archived", "history", "register"]
 
-_HOMES = {"archived": "history.frame", "history": "history.frame", "register": "source.source"}
+_HOMES = {"archived": "history.frame", "history": "history.frame", "register": "datasource"}
 
 
 def __getattr__(name: str) -> object:

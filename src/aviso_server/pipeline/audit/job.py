@@ -36,12 +36,12 @@ from aviso_server.lake.tombstones import NOTHING, Graves, Tombstones
 from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
 from aviso_server.pipeline.audit.judge import Tally, judge
+from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
 from aviso_server.pipeline.source.ranges import Ends
 from aviso_server.pipeline.source.reading import ask
-from aviso_server.pipeline.source.source import register
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import spread
 

@@ -27,12 +27,12 @@ from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.lake.view import Shelf, View, shelf
+from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import typed as with_fields
 from aviso_server.pipeline.history.files import Part, address, chosen, look
 from aviso_server.pipeline.history.plan import Asked, Plan, Point, Where, planned, question
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK
-from aviso_server.pipeline.source.source import register
 from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 FEW = 16

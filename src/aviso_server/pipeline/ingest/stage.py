@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.ingest.claim import BadClaim
 from aviso_server.pipeline.ingest.files import (
@@ -29,7 +30,6 @@ from aviso_server.pipeline.ingest.judge import Judge
 from aviso_server.pipeline.ingest.rows import DDL, judged
 from aviso_server.pipeline.ingest.state import Reason
 from aviso_server.pipeline.ingest.table import ColumnMap, claims, rows_of
-from aviso_server.pipeline.source.source import register
 from aviso_server.pipeline.spark.tasks import spread
 
 LOOKED_AT = 100

@@ -29,13 +29,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
 from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, Part
 from aviso_server.pipeline.live.rates import rates
 from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
 from aviso_server.pipeline.source.failure import BadOption, StreamReplaced, Unreached
-from aviso_server.pipeline.source.source import register
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
 from aviso_server.pipeline.spark.failure import ENDED, Failure, failure_of
 from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
