@@ -39,10 +39,10 @@ from aviso_server.pipeline.replay.options import Files, Format
 from aviso_server.pipeline.replay.options import Options as ReplayOptions
 from aviso_server.pipeline.report import job as report
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
-from aviso_server.pipeline.synth import Plan, parts, tasks
-from aviso_server.pipeline.synth import job as synth
-from aviso_server.pipeline.synth.crew import cores, side_by_side, write
 from aviso_server.settings import load
+from tools.synth import Plan, parts, tasks
+from tools.synth import job as synth
+from tools.synth.parallel import cores, side_by_side, write
 
 START = date(2026, 1, 1)
 WARM = 1000
@@ -182,13 +182,6 @@ def _synth(stage: Stage) -> None:
     assert synth.run(options).count == stage.plan.count
 
 
-def _synth_spark(stage: Stage) -> None:
-    place = Place(str(stage.folder / "spark"))
-    options = synth.Options(plan=stage.plan, lake=place)
-    assert synth.run(options, spark=stage.spark).count == stage.plan.count
-    shutil.rmtree(place.path)
-
-
 def _small_files(stage: Stage) -> None:
     """A file for each hour: what an archive job leaves that commits often."""
     made = parts(stage.plan)
@@ -239,7 +232,6 @@ def _ingest(kind: sources.Format, stage: Stage) -> None:
 
 JOBS = (
     Job("synth", _synth),
-    Job("synth in Spark", _synth_spark),
     Job("maintain", _maintain, prepare=_small_files),
     Job("audit", _audit),
     Job("report", _report),

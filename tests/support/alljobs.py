@@ -41,10 +41,10 @@ from aviso_server.pipeline.report.job import ReportOptions
 from aviso_server.pipeline.report.job import run as report
 from aviso_server.pipeline.sink.options import parse_options
 from aviso_server.pipeline.spark.session import SparkOptions, spark_session
-from aviso_server.pipeline.synth import Plan
-from aviso_server.pipeline.synth.job import Options as SynthOptions
-from aviso_server.pipeline.synth.job import run as synth
 from aviso_server.settings import load
+from tools.synth import Plan
+from tools.synth.job import Options as SynthOptions
+from tools.synth.job import run as synth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,8 +100,8 @@ class Jobs:
         return told
 
     def synth(self) -> Told:
-        """A lake written by tasks."""
-        outcome = synth(SynthOptions(plan=PLAN, lake=self._place), spark=self._spark)
+        """The lake that the other jobs work on."""
+        outcome = synth(SynthOptions(plan=PLAN, lake=self._place))
         return dict(outcome.counts)
 
     def maintain(self) -> Told:

@@ -2,7 +2,7 @@
 
 import typer
 
-from aviso_server.cli import archive, audit, ingest, live, maintain, recover, replay, report, synth
+from aviso_server.cli import archive, audit, ingest, live, maintain, recover, replay, report
 from aviso_server.cli import help as texts
 
 app = typer.Typer(
@@ -20,7 +20,6 @@ def _pipeline() -> None:
 
 
 app.command(epilog=archive.EPILOG)(archive.archive)
-app.command(epilog=synth.EPILOG)(synth.synth)
 app.command(epilog=maintain.EPILOG)(maintain.maintain)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=recover.EPILOG)(recover.recover)

@@ -41,7 +41,7 @@ def _ran(master: str, folder: Path) -> dict[str, Any]:
         said = {"server": url, "log": str(folder / "nats" / "address")}
         (folder / "told.json").write_text(json.dumps(said))
         command = [sys.executable, "-m", "support.alljobs", master, str(folder)]
-        environ = {**os.environ, "PYTHONPATH": str(TESTS)}
+        environ = {**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"}
         done = subprocess.run(
             command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )

@@ -1,7 +1,7 @@
-"""Cells of a synthetic history: notifications that are announced together.
+"""Blocks of a synthetic history: notifications that are announced together.
 
-All notifications of a cell share their identifier and place and follow each other within minutes:
-the fields of one forecast step, the bulletins about one storm. A cell costs some microseconds, a
+All notifications of a block share their identifier and place and follow each other within minutes:
+the fields of one forecast step, the bulletins about one storm. A block costs some microseconds, a
 row of it a small part of one, which is what makes a million of them quick.
 """
 
@@ -30,12 +30,12 @@ _SHARED = pa.schema(
         *(pa.field(name, pa.float64()) for name in BOX),
     ]
 )
-"""What the rows of a cell have in common; ``prefix`` is the beginning of their payload."""
+"""What the rows of a block have in common; ``prefix`` is the beginning of their payload."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """Cells of one event type."""
+class Blocks:
+    """Blocks of one event type."""
 
     start_ns: Ints
     """When the first notification is stored, since the epoch."""
@@ -48,9 +48,9 @@ class Cells:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def take(self, rows: Ints) -> "Cells":
-        """Some of the cells, in the order asked for."""
-        return Cells(
+    def take(self, rows: Ints) -> "Blocks":
+        """Some of the blocks, in the order asked for."""
+        return Blocks(
             self.start_ns[rows],
             self.spread_ns[rows],
             self.weight[rows],
@@ -58,13 +58,13 @@ class Cells:
         )
 
 
-def together(several: Sequence[Cells]) -> Cells:
+def together(several: Sequence[Blocks]) -> Blocks:
     """All of them."""
-    return Cells(
-        np.concatenate([cells.start_ns for cells in several]),
-        np.concatenate([cells.spread_ns for cells in several]),
-        np.concatenate([cells.weight for cells in several]),
-        pa.concat_tables([cells.shared for cells in several]),
+    return Blocks(
+        np.concatenate([blocks.start_ns for blocks in several]),
+        np.concatenate([blocks.spread_ns for blocks in several]),
+        np.concatenate([blocks.weight for blocks in several]),
+        pa.concat_tables([blocks.shared for blocks in several]),
     )
 
 
@@ -75,7 +75,7 @@ def shared(
     prefix: pa.Array,
     places: Sequence[Geometry] | None = None,
 ) -> pa.Table:
-    """What cells share, from the texts of their fields; ``topic`` is its base, then field names."""
+    """What blocks share, from the texts of their fields; ``topic`` is its base and field names."""
     base, *order = topic
     tokens = [fields[name] for name in order]
     count = len(prefix)

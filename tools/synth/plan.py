@@ -14,8 +14,8 @@ from itertools import groupby
 import numpy as np
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.pipeline.synth.cells import Ints
-from aviso_server.pipeline.synth.kinds import HOUR_NS, KINDS, arrivals
+from tools.synth.blocks import Ints
+from tools.synth.eventtypes import EVENT_TYPES, HOUR_NS, arrivals
 
 PER_DAY = 300_000
 """Notifications of an ordinary day."""
@@ -104,7 +104,7 @@ def apportion(count: int, weights: Ints) -> Ints:
 
 def parts(plan: Plan) -> list[Part]:
     """All parts: by event type, and ascending in time within each."""
-    weights = {name: _hourly(plan, name) for name in KINDS}
+    weights = {name: _hourly(plan, name) for name in EVENT_TYPES}
     totals = np.array([hourly.sum() for hourly in weights.values()], np.int64)
     made: list[Part] = []
     for name, total in zip(weights, apportion(plan.count, totals).tolist(), strict=True):
@@ -134,7 +134,7 @@ def _hourly(plan: Plan, event_type: str) -> Ints:
     """The weight of each hour of the plan."""
     weights = np.zeros(plan.days * 24, np.int64)
     for number in range(plan.days):
-        cells = arrivals(plan.seed, event_type, plan.first_hour // 24 + number)
-        hours = cells.start_ns // HOUR_NS - plan.first_hour
-        np.add.at(weights, hours, cells.weight)
+        blocks = arrivals(plan.seed, event_type, plan.first_hour // 24 + number)
+        hours = blocks.start_ns // HOUR_NS - plan.first_hour
+        np.add.at(weights, hours, blocks.weight)
     return weights

@@ -14,9 +14,9 @@ from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json, compact
 from aviso_server.lake import wkb
 from aviso_server.lake.layout import BOX, RECORD, TIME
-from aviso_server.pipeline.synth.cells import Cells, Ints, same
-from aviso_server.pipeline.synth.kinds import HOUR_NS, arrivals
-from aviso_server.pipeline.synth.plan import Part, Plan, apportion
+from tools.synth.blocks import Blocks, Ints, same
+from tools.synth.eventtypes import HOUR_NS, arrivals
+from tools.synth.plan import Part, Plan, apportion
 
 BATCH = 32_768
 
@@ -44,17 +44,17 @@ _LARGEST = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """Rows of a part: which cell each belongs to, and what is its own."""
+    """Rows of a part: which block each belongs to, and what is its own."""
 
-    cells: Cells
+    blocks: Blocks
     which: Ints
     sequence: Ints
     ns: Ints
     endings: pa.Array
 
     def column(self, name: str) -> pa.Array:
-        """What the rows have of their cells."""
-        return self.cells.shared[name].combine_chunks().take(pa.array(self.which))
+        """What the rows have of their blocks."""
+        return self.blocks.shared[name].combine_chunks().take(pa.array(self.which))
 
     def payload(self) -> pa.Array:
         """Compact JSON."""
@@ -73,7 +73,7 @@ def requests(plan: Plan, part: Part, *, key: str | None = None) -> Iterator[tupl
     With ``key`` each has an idempotency key that begins so.
     """
     for drawn in _drawn(plan, part):
-        heads = pa.array(_heads(part.event_type, drawn.cells.shared), pa.string())
+        heads = pa.array(_heads(part.event_type, drawn.blocks.shared), pa.string())
         pieces = [heads.take(pa.array(drawn.which)), drawn.payload()]
         if key is not None:
             begin = f',"idempotency_key":"{key}-{part.event_type}-'
@@ -84,21 +84,21 @@ def requests(plan: Plan, part: Part, *, key: str | None = None) -> Iterator[tupl
 def _drawn(plan: Plan, part: Part) -> Iterator[_Drawn]:
     today = arrivals(plan.seed, part.event_type, part.day)
     hours = today.start_ns // HOUR_NS
-    cells = today.take(np.flatnonzero(hours == part.hour))
-    counts = apportion(part.count, cells.weight)
-    which = np.repeat(np.arange(len(cells)), counts)
+    blocks = today.take(np.flatnonzero(hours == part.hour))
+    counts = apportion(part.count, blocks.weight)
+    which = np.repeat(np.arange(len(blocks)), counts)
     number = np.arange(part.count) - np.repeat(np.cumsum(counts) - counts, counts)
     draw = np.random.default_rng((plan.seed, 1, crc32(part.event_type.encode()), part.hour))
     # More at the beginning of a burst than at its end.
-    after = (cells.spread_ns[which] * draw.random(part.count) ** 1.5).astype(np.int64)
-    ns = np.minimum(cells.start_ns[which] + after, (part.hour + 1) * HOUR_NS - 1)
+    after = (blocks.spread_ns[which] * draw.random(part.count) ** 1.5).astype(np.int64)
+    ns = np.minimum(blocks.start_ns[which] + after, (part.hour + 1) * HOUR_NS - 1)
     order = np.argsort(ns, kind="stable")
     sizes = draw.integers(1000, _LARGEST, part.count)
     for first in range(0, part.count, BATCH):
         chosen = order[first : first + BATCH]
         sequence = part.first + first + np.arange(len(chosen))
         endings = _endings(number[chosen], sizes[chosen])
-        yield _Drawn(cells, which[chosen], sequence, ns[chosen], endings)
+        yield _Drawn(blocks, which[chosen], sequence, ns[chosen], endings)
 
 
 def _batch(event_type: str, drawn: _Drawn) -> pa.RecordBatch:
@@ -124,7 +124,7 @@ def _batch(event_type: str, drawn: _Drawn) -> pa.RecordBatch:
 
 
 def _heads(event_type: str, shared: pa.Table) -> list[str]:
-    """Requests of cells up to the payload."""
+    """Requests of blocks up to the payload."""
     made = []
     for pairs, data in zip(
         shared["identifier"].to_pylist(), shared["geometry"].to_pylist(), strict=True
@@ -140,7 +140,7 @@ def _heads(event_type: str, shared: pa.Table) -> list[str]:
 
 
 def _endings(number: Ints, sizes: Ints) -> pa.Array:
-    """The rest of each payload: a name that is new within its cell, and a size."""
+    """The rest of each payload: a name that is new within its block, and a size."""
     pool = _names()
     name = pool.take(pa.array(number % len(pool)))
     again = pa.array(number // len(pool)).cast(pa.string())

@@ -12,11 +12,11 @@ from aviso_server.core.announcement import notification_of, refuse_misplaced
 from aviso_server.core.wire import parse_request
 from aviso_server.lake.layout import RECORD
 from aviso_server.lake.record import batch_to_records, records_to_batch
-from aviso_server.pipeline.synth import Part, Plan, parts, rows
-from aviso_server.pipeline.synth.forecast import CYCLES, STEPS, timeline
-from aviso_server.pipeline.synth.generate import requests
-from aviso_server.pipeline.synth.kinds import HOUR_NS, KINDS
 from aviso_server.settings import load
+from tools.synth import Part, Plan, parts, rows
+from tools.synth.eventtypes import EVENT_TYPES, HOUR_NS
+from tools.synth.forecast import CYCLES, STEPS, timeline
+from tools.synth.generate import requests
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
 PLAN = Plan(date(2026, 3, 1), days=2, count=6000, seed=11)
@@ -29,7 +29,7 @@ def made(plan: Plan, event_type: str) -> list[tuple[Part, pa.RecordBatch]]:
     return [(part, batch) for part in mine for batch in rows(plan, part)]
 
 
-@pytest.mark.parametrize("event_type", KINDS)
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
 def test_rows_are_what_the_server_would_store(event_type: str) -> None:
     """Under the example configuration each request becomes the very row that was made."""
     loaded = load(config_file=EXAMPLE, environ={}, cwd=EXAMPLE.parent, home=None)
@@ -43,7 +43,7 @@ def test_rows_are_what_the_server_would_store(event_type: str) -> None:
             assert notification_of(schema, request) == record.notification
 
 
-@pytest.mark.parametrize("event_type", KINDS)
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
 def test_rows_are_rows_of_the_lake(event_type: str) -> None:
     """A batch made in bulk is the batch that the lake's own codec makes of its records."""
     for _, batch in made(PLAN, event_type):
@@ -51,7 +51,7 @@ def test_rows_are_rows_of_the_lake(event_type: str) -> None:
         assert records_to_batch(batch_to_records(batch)).equals(batch)
 
 
-@pytest.mark.parametrize("event_type", KINDS)
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
 def test_time_follows_the_sequence(event_type: str) -> None:
     """Sequences have no holes, times never decrease, and each part keeps to its hour."""
     found = made(PLAN, event_type)

@@ -1,4 +1,4 @@
-"""Cells of forecasts: four cycles a day into MARS, and their products to destinations.
+"""Blocks of forecasts: four cycles a day into MARS, and their products to destinations.
 
 A cycle begins some hours after its base time and brings one step after the other. Now and then a
 cycle or a step is late, rarely one is missing: what reports of late and missing products look for.
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aviso_server.pipeline.synth.cells import Cells, Floats, Ints, pick, same, shared
+from tools.synth.blocks import Blocks, Floats, Ints, pick, same, shared
 
 SECOND_NS = 1_000_000_000
 DAY_NS = 86_400 * SECOND_NS
@@ -67,7 +67,7 @@ class _Orders:
     weight: Ints
 
 
-def mars(seed: int, day: int) -> Cells:
+def mars(seed: int, day: int) -> Blocks:
     """Fields that a base day, in days since the epoch, brings to the archive."""
     line = timeline(seed, day)
     cycle, stream, step = np.nonzero(line.there)
@@ -76,7 +76,7 @@ def mars(seed: int, day: int) -> Cells:
         '{"location":"mars://od/0001', fields["stream"], fields["date"], fields["time"],
         fields["step"], "", "/",
     )  # fmt: skip
-    return Cells(
+    return Blocks(
         line.arrival_ns[cycle, stream, step],
         SPREAD_S[stream] * SECOND_NS,
         FIELDS[stream],
@@ -84,7 +84,7 @@ def mars(seed: int, day: int) -> Cells:
     )
 
 
-def dissemination(seed: int, day: int) -> Cells:
+def dissemination(seed: int, day: int) -> Blocks:
     """Products of a base day for destinations: made as soon as the step is there."""
     line, orders = timeline(seed, day), _orders(seed)
     draw = np.random.default_rng((seed, 22, day))
@@ -103,7 +103,7 @@ def dissemination(seed: int, day: int) -> Cells:
         '{"location":"sftp://diss.example.int', fields["destination"], fields["date"],
         fields["time"], fields["step"], "", "/",
     )  # fmt: skip
-    return Cells(
+    return Blocks(
         start[chosen],
         np.full(len(chosen), 120 * SECOND_NS),
         orders.weight[chosen],

@@ -1,4 +1,4 @@
-"""The job ``pipeline synth``: a synthetic history into a lake, a file of requests, or a server."""
+"""A synthetic history into a lake, a file of requests, or a server."""
 
 import contextlib
 import time
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +24,13 @@ from aviso_server.pipeline.pace import Pace
 from aviso_server.pipeline.sink.client import Client, NotSent
 from aviso_server.pipeline.sink.options import Options as Server
 from aviso_server.pipeline.sink.request import Refusal, Request, Row
-from aviso_server.pipeline.synth.crew import Task, in_spark, side_by_side, write
-from aviso_server.pipeline.synth.generate import requests
-from aviso_server.pipeline.synth.kinds import KINDS
-from aviso_server.pipeline.synth.plan import Part, Plan, parts, tasks
+from tools.synth.eventtypes import EVENT_TYPES
+from tools.synth.generate import requests
+from tools.synth.parallel import Task, side_by_side, write
+from tools.synth.plan import Part, Plan, parts, tasks
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Told: TypeAlias = Callable[[int], None]
-"""Hears how many notifications more are done."""
+Report: TypeAlias = Callable[[int], None]
+"""Called with how many more notifications are done."""
 
 _UNKNOWN = Row(None, None, None)
 
@@ -67,44 +64,36 @@ class Outcome:
         return sum(self.counts.values())
 
 
-def run(
-    options: Options, *, spark: "SparkSession | None" = None, told: Told = lambda _: None
-) -> Outcome:
+def run(options: Options, *, report: Report = lambda _: None) -> Outcome:
     """Make the history; SynthFailed, LakeFailed or BadPlan, and then nothing of it is visible.
 
-    With a session a lake is written by the tasks of Spark. What a server has taken it keeps.
+    What a server has taken it keeps.
     """
     began = time.monotonic()
     made = parts(options.plan)
     if options.lake is not None:
-        _to_lake(options, options.lake, made, spark=spark, told=told)
+        _to_lake(options, options.lake, made, report)
     elif options.ndjson is not None:
-        _to_file(options, options.ndjson, made, told=told)
+        _to_file(options, options.ndjson, made, report)
     elif options.server is not None:
-        _to_server(options, options.server, made, told=told)
+        _to_server(options, options.server, made, report)
     counts: Counter[str] = Counter()
     for part in made:
         counts[part.event_type] += part.count
     return Outcome(counts, time.monotonic() - began)
 
 
-def _to_lake(
-    options: Options, place: Place, made: list[Part], *, spark: "SparkSession | None", told: Told
-) -> None:
+def _to_lake(options: Options, place: Place, made: list[Part], report: Report) -> None:
     _refuse_full(place)
     plan, todo = options.plan, list(tasks(made))
     # The big ones first: the last to end then is a small one.
     todo.sort(key=lambda task: -sum(part.count for part in task))
     written: list[Written] = []
     try:
-        if spark is not None:
-            done = in_spark(spark, place, plan, todo)
-        else:
-            work = partial(write, place, plan)
-            done = side_by_side(work, todo, processes=options.processes)
-        for found in done:
-            written += found
-            told(sum(item.rows for item in found))
+        work = partial(write, place, plan)
+        for files in side_by_side(work, todo, processes=options.processes):
+            written += files
+            report(sum(item.rows for item in files))
     except BaseException as error:
         discard(place, [item.path for item in written])
         if isinstance(error, OSError):
@@ -118,7 +107,7 @@ def _refuse_full(place: Place) -> None:
     table = find(place, NOTIFICATIONS)
     if table is None:
         return
-    for name in KINDS:
+    for name in EVENT_TYPES:
         if through := archived_through(table, name):
             raise LakeFailed(
                 f"the lake {place.path} has '{name}' up to sequence {through} already; "
@@ -133,7 +122,7 @@ def _commit(place: Place, written: list[Written], made: list[Part]) -> None:
         raise LakeFailed(f"somebody else wrote to the lake {place.path} meanwhile")
 
 
-def _to_file(options: Options, path: Path, made: list[Part], *, told: Told) -> None:
+def _to_file(options: Options, path: Path, made: list[Part], report: Report) -> None:
     """Requests of all event types in the order of time; the name appears with the whole file."""
     draft = path.with_name(f".{path.name}.part")
     try:
@@ -141,7 +130,7 @@ def _to_file(options: Options, path: Path, made: list[Part], *, told: Told) -> N
             work = partial(lines, options.plan)
             for text, count in side_by_side(work, _hours(made), processes=options.processes):
                 file.write(text)
-                told(count)
+                report(count)
         draft.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -166,7 +155,7 @@ def _hours(made: list[Part]) -> Iterator[Task]:
         yield list(together)
 
 
-def _to_server(options: Options, server: Server, made: list[Part], *, told: Told) -> None:
+def _to_server(options: Options, server: Server, made: list[Part], report: Report) -> None:
     plan = options.plan
     key = f"synth-{plan.seed}-{plan.start:%Y%m%d}-{plan.days}-{plan.count}"
     client = Client(server)
@@ -185,7 +174,7 @@ def _to_server(options: Options, server: Server, made: list[Part], *, told: Told
                         f"{server.url} refuses a synthetic notification: {refused.message}; "
                         "does it serve examples/config.yaml?"
                     )
-                told(len(chunk))
+                report(len(chunk))
     except NotSent as error:
         raise SynthFailed(str(error)) from error
     finally:

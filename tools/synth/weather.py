@@ -1,4 +1,4 @@
-"""Cells of weather: warnings of extreme events, areas of storms, observing stations.
+"""Blocks of weather: warnings of extreme events, areas of storms, observing stations.
 
 Storms are born near places where storms are born, move for some days and grow. Each cycle
 announces where a storm is expected to be, one area for each lead time.
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from aviso_server.core.geometry import Area, Cloud, Geometry
 from aviso_server.core.numeral import float_text
-from aviso_server.pipeline.synth.cells import Cells, pick, same, shared
-from aviso_server.pipeline.synth.forecast import CYCLES, DAY_NS, SECOND_NS
+from tools.synth.blocks import Blocks, pick, same, shared
+from tools.synth.forecast import CYCLES, DAY_NS, SECOND_NS
 
 REGIONS = ("north", "south", "east", "west")
 WARNINGS = 80
@@ -75,7 +75,7 @@ class _Storm:
         return Area.of((*ring, ring[0]))
 
 
-def extreme_event(seed: int, day: int) -> Cells:
+def extreme_event(seed: int, day: int) -> Blocks:
     """Warnings of a base day; some days have many."""
     draw = np.random.default_rng((seed, 31, day))
     count = int(draw.poisson(WARNINGS * min(4.0, draw.lognormal(-0.1, 0.5))))
@@ -93,7 +93,7 @@ def extreme_event(seed: int, day: int) -> Cells:
         "/",
     )  # fmt: skip
     after_s = cycle * 6 * 3600 + _READY_S + draw.uniform(0, 7200, count)
-    return Cells(
+    return Blocks(
         day * DAY_NS + (after_s * SECOND_NS).astype(np.int64),
         np.full(count, 600 * SECOND_NS),
         np.full(count, BULLETINS, np.int64),
@@ -101,7 +101,7 @@ def extreme_event(seed: int, day: int) -> Cells:
     )
 
 
-def storm_areas(seed: int, day: int) -> Cells:
+def storm_areas(seed: int, day: int) -> Blocks:
     """Areas that the cycles of a base day announce."""
     places: list[Geometry] = []
     cycles: list[int] = []
@@ -119,7 +119,7 @@ def storm_areas(seed: int, day: int) -> Cells:
     fields = {"date": same(_date(day), count), "time": pick(CYCLES, which)}
     prefix = pc.binary_join_element_wise('{"location":"s3://storms', *fields.values(), "", "/")
     after_s = which * 6 * 3600 + _READY_S + draw.uniform(0, 5400, count)
-    return Cells(
+    return Blocks(
         day * DAY_NS + (after_s * SECOND_NS).astype(np.int64),
         np.full(count, 300 * SECOND_NS),
         np.full(count, REPEATS, np.int64),
@@ -127,7 +127,7 @@ def storm_areas(seed: int, day: int) -> Cells:
     )
 
 
-def observations(seed: int, day: int) -> Cells:
+def observations(seed: int, day: int) -> Blocks:
     """What station networks sent, once an hour."""
     draw = np.random.default_rng((seed, 33, day))
     count = 24 * NETWORKS
@@ -140,7 +140,7 @@ def observations(seed: int, day: int) -> Cells:
     )  # fmt: skip
     clouds = _networks(seed)
     after_s = hour * 3600 + 1200 + draw.uniform(0, 900, count)
-    return Cells(
+    return Blocks(
         day * DAY_NS + (after_s * SECOND_NS).astype(np.int64),
         np.full(count, 600 * SECOND_NS),
         np.full(count, 2, np.int64),

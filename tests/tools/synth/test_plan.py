@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.pipeline.synth import BadPlan, Plan, parts, tasks
-from aviso_server.pipeline.synth.kinds import KINDS
-from aviso_server.pipeline.synth.plan import PER_DAY, apportion
+from tools.synth import BadPlan, Plan, parts, tasks
+from tools.synth.eventtypes import EVENT_TYPES
+from tools.synth.plan import PER_DAY, apportion
 
 START = date(2026, 1, 1)
 
@@ -40,7 +40,7 @@ def test_parts_have_all_sequences_once(days: int, count: int) -> None:
         assert part.first == last + 1
         reached[part.event_type] = (part.hour, last + part.count)
     if count >= 5000:
-        assert set(reached) == set(KINDS)
+        assert set(reached) == set(EVENT_TYPES)
 
 
 def test_tasks_hold_every_part_once() -> None:

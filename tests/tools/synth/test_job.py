@@ -12,22 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 from support.config import document
 from support.server import connected
 from typer.testing import CliRunner
 
-from aviso_server.cli.commands import app
 from aviso_server.core.json import parse
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.pipeline.sink.options import parse_options
-from aviso_server.pipeline.synth import Plan, parts, rows
-from aviso_server.pipeline.synth.job import Options, SynthFailed, run
 from aviso_server.settings import parse as parse_settings
+from tools.synth import Plan, parts, rows
+from tools.synth.__main__ import app
+from tools.synth.job import Options, SynthFailed, run
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "config.yaml"
 PLAN = Plan(date(2026, 1, 1), days=2, count=3000, seed=7)
 
 
@@ -48,7 +48,7 @@ def test_a_lake_holds_the_history(tmp_path: Path) -> None:
     """Every row is in the table under its own sequence, and the marks say so."""
     place = Place(str(tmp_path / "lake"))
     steps: list[int] = []
-    outcome = run(Options(plan=PLAN, lake=place), told=steps.append)
+    outcome = run(Options(plan=PLAN, lake=place), report=steps.append)
     table = DeltaTable(place.table(NOTIFICATIONS))
     assert sum(steps) == outcome.count == PLAN.count == table.to_pyarrow_dataset().count_rows()
     for name, count in outcome.counts.items():
@@ -58,15 +58,14 @@ def test_a_lake_holds_the_history(tmp_path: Path) -> None:
     assert found["payload"].to_pylist() == pa.Table.from_batches(expected)["payload"].to_pylist()
 
 
-def test_parallelism_changes_no_byte(tmp_path: Path, spark: SparkSession) -> None:
-    """One process, two, and the tasks of Spark write the same files."""
+def test_parallelism_changes_no_byte(tmp_path: Path) -> None:
+    """One process and two write the same files."""
     plan = Plan(date(2026, 1, 1), days=1, count=4000, seed=7)
-    places = [Place(str(tmp_path / name)) for name in ("one", "two", "spark")]
+    places = [Place(str(tmp_path / name)) for name in ("one", "two")]
     run(Options(plan=plan, lake=places[0]))
     run(Options(plan=plan, lake=places[1], processes=2))
-    run(Options(plan=plan, lake=places[2]), spark=spark)
-    one, two, sparks = map(contents, places)
-    assert one == two == sparks
+    one, two = map(contents, places)
+    assert one == two
     assert len(one) == 5
 
 
@@ -88,7 +87,7 @@ def test_an_interrupted_lake_shows_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(Options(plan=PLAN, lake=place), told=end)
+        run(Options(plan=PLAN, lake=place), report=end)
     assert list(Path(place.path).rglob("*.parquet")) == []
 
 
@@ -150,27 +149,26 @@ async def test_a_server_with_other_event_types_is_told_from_the_first() -> None:
 
 def test_the_command_line(tmp_path: Path) -> None:
     """A summary on success; one line and exit code 1 when it fails; 2 for wrong usage."""
-    command = ["pipeline", "synth", "--lake", str(tmp_path), "--count", "500", "--processes", "1"]
+    command = ["--lake", str(tmp_path), "--count", "500", "--processes", "1"]
     done = CliRunner().invoke(app, command)
     assert (done.exit_code, done.stderr) == (0, "")
     assert "all                      500  from 2026-01-01 to 2026-01-02" in done.stdout
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 1
-    assert again.stderr.startswith("aviso-server pipeline synth: the lake ")
+    assert again.stderr.startswith("tools.synth: the lake ")
     assert len(again.stderr.splitlines()) == 1
-    for wrong in ([], ["--ndjson", "x", "--master", "local"], ["--url", "ftp://x"]):
-        assert CliRunner().invoke(app, ["pipeline", "synth", *wrong]).exit_code == 2
+    for wrong in ([], ["--ndjson", "x", "--lake", "y"], ["--url", "ftp://x"]):
+        assert CliRunner().invoke(app, wrong).exit_code == 2
     assert pq.read_table(tmp_path / NOTIFICATIONS, partitioning=None).num_rows == 500
 
 
 def test_no_spark_is_loaded(tmp_path: Path) -> None:
     """Making a lake takes no Java and no pyspark."""
     code = (
-        "import sys; sys.modules['pyspark'] = None\n"
-        "from aviso_server.cli import main\n"
-        f"sys.argv = ['aviso-server', 'pipeline', 'synth', '--lake', {str(tmp_path)!r},"
-        " '--count', '50', '--processes', '1']\n"
-        "main()"
+        "import runpy, sys; sys.modules['pyspark'] = None\n"
+        "runpy.run_module('tools.synth', run_name='__main__')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    command = [sys.executable, "-c", code, "--lake", str(tmp_path), "--count", "50"]
+    command += ["--processes", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     assert "50  from" in done.stdout
