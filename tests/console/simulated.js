@@ -7,7 +7,7 @@
 // rests. The answer is a record of everything that crossed the follower's boundary.
 
 (async (scenario) => {
-  const { Follower } = await import("/static/console/follow.js");
+  const { Follower } = await import("/static/console/stream/follow.js");
 
   let now = 1_000_000_000;
   const timers = new Set();

@@ -42,9 +42,9 @@ SCHEMAS = config.settings(
 ).catalogue.schemas
 MIXED, POINTS = SCHEMAS["mixed"], SCHEMAS["cloud"]
 
-FIELDS = """async (view) => (await import("/static/console/fields.js")).fieldsOf(view)"""
+FIELDS = """async (view) => (await import("/static/console/form/fields.js")).fieldsOf(view)"""
 FORMS = """async ([view, name, forms]) => {
-  const fields = await import("/static/console/fields.js");
+  const fields = await import("/static/console/form/fields.js");
   // As text, so that what is looked at is what would be sent.
   return forms.map((form) => JSON.stringify(fields[name](fields.fieldsOf(view), form)));
 }"""
@@ -110,7 +110,7 @@ def test_types_and_names_nobody_knows(page: Tab) -> None:
         ("text", ["eq"]),
     ]
     proto = """async () => {
-      const { fieldsOf, filterOf, announcementOf } = await import("/static/console/fields.js");
+      const { fieldsOf, filterOf, announcementOf } = await import("/static/console/form/fields.js");
       const view = '{"identifier":{"__proto__":{"type":"StringHandler","required":true}}}';
       const fields = fieldsOf(JSON.parse(view));
       const form = JSON.parse('{"__proto__":{"op":"eq","value":"x"}}');

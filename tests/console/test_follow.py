@@ -432,7 +432,7 @@ def test_a_fault_of_the_page(page: Tab) -> None:
 
 
 REAL = """async ({region}) => {
-  const { Follower } = await import("/static/console/follow.js");
+  const { Follower } = await import("/static/console/stream/follow.js");
   const post = (path, body, signal) =>
     fetch(`/${path}`, { method: "POST", body: JSON.stringify(body), signal });
   const identifier = { region };

@@ -95,7 +95,7 @@ def test_pause_holds_the_screen_and_loses_nothing(console: Console) -> None:
     console.press("Pause")
     notify(console.url, "ev", {"region": "b"})
     notify(console.url, "ev", {"region": "c"})
-    note = console.view.locator(".stage-note")
+    note = console.view.locator(".results-note")
     expect(note).to_have_text("Paused; 2 waiting.", timeout=WITHIN_MS)
     console.shows(1)
     console.press("Resume")
@@ -208,7 +208,7 @@ def test_a_flood_leaves_the_page_usable(console: Console) -> None:
     for _ in range(24):
         notify_many(console.url, [item] * 500)
     console.counted(12_000)
-    note = console.view.locator(".stage-note")
+    note = console.view.locator(".results-note")
     expect(note).to_contain_text("The table keeps the newest 10,000.")
     expect(note).to_contain_text("The map shows the newest 1,000 of 10,000.")
     assert console.view.locator(".table-row").count() < 60

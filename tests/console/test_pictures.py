@@ -163,5 +163,5 @@ def test_on_a_phone(browser: Browser, busy: ServerProcess) -> None:
     with tab(browser, phone=True) as opened:
         console = Console(opened, busy.url)
         watch_storms(console)
-        console.view.locator(".stage").scroll_into_view_if_needed()
+        console.view.locator(".results").scroll_into_view_if_needed()
         opened.shoot("console-phone")

@@ -11,7 +11,7 @@ from support.browser import Tab
 from aviso_server.core.fields.place import parse_polygon
 
 CALL = """async ([name, values]) => {
-  const fields = await import("/static/console/fields.js");
+  const fields = await import("/static/console/form/fields.js");
   return values.map((value) => {
     try {
       return fields[name](value);

@@ -20,7 +20,7 @@ PATIENCE_S = 60
 """Only bounds a failing test."""
 BASE = "http://localhost:8000"
 CALL = """async ([name, values]) => {
-  const request = await import("/static/console/request.js");
+  const request = await import("/static/console/request/request.js");
   return values.map((value) => request[name](value));
 }"""
 LEAVES = st.one_of(

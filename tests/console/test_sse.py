@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.browser import Tab
 
 PUSH = """async ({pieces, limit}) => {
-  const { Frames } = await import("/static/console/sse.js");
+  const { Frames } = await import("/static/console/stream/sse.js");
   const frames = new Frames(limit === null ? {} : { limit });
   try {
     return pieces.flatMap((piece) => frames.push(piece));
@@ -19,7 +19,7 @@ PUSH = """async ({pieces, limit}) => {
 }"""
 
 BATCHES = """async ({pieces, cut}) => {
-  const { batches } = await import("/static/console/sse.js");
+  const { batches } = await import("/static/console/stream/sse.js");
   let cancelled = false;
   const body = new ReadableStream({
     pull(controller) {

@@ -91,7 +91,7 @@ class Console:
 
     def says(self, text: str) -> None:
         """Wait for words of the server in the list of messages."""
-        expect(self.view.locator(".messages li", has_text=text).first).to_be_visible(
+        expect(self.view.locator(".notices li", has_text=text).first).to_be_visible(
             timeout=WITHIN_MS
         )
 

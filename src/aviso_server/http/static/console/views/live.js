@@ -1,13 +1,13 @@
 // The live view: choose, watch, see. The stream goes on while another view is shown.
 
-import { Cursor } from "../cursor.js";
 import { fill, h } from "../dom.js";
-import { Follower } from "../follow.js";
+import { Cursor } from "../form/cursor.js";
+import { Query } from "../form/query.js";
 import { icon } from "../icons.js";
-import { Query } from "../query.js";
-import { Stage } from "../stage.js";
-import { Messages } from "../messages.js";
-import { phaseText } from "../phases.js";
+import { Results } from "../results/results.js";
+import { Follower } from "../stream/follow.js";
+import { Notices } from "../stream/notices.js";
+import { statusText } from "../stream/status.js";
 
 export class LiveView {
   #app;
@@ -22,8 +22,8 @@ export class LiveView {
       kinds: ["now", "first", "id", "date"],
       changed: () => this.query?.update(),
     });
-    this.messages = new Messages();
-    this.stage = new Stage({
+    this.notices = new Notices();
+    this.results = new Results({
       label: "Live notifications",
       empty: "Notifications appear here as they are published.",
     });
@@ -31,44 +31,44 @@ export class LiveView {
       kind: "watch",
       cursors: { start },
       go: this.go,
-      draw: (kind) => this.stage.map.draw(kind),
-      area: (place) => this.stage.map.setArea(place),
+      draw: (kind) => this.results.map.draw(kind),
+      area: (place) => this.results.map.setArea(place),
       picked: (fields) => this.#picked(fields),
       changed: (request) => this.#differs(request),
     });
-    this.stage.map.ondrawn = (place) => this.query.filters.drawn(place);
-    this.stage.map.onmessage = (text) => this.#app.say(text);
+    this.results.map.ondrawn = (place) => this.query.filters.drawn(place);
+    this.results.map.onmessage = (text) => this.#app.say(text);
     this.query.form.addEventListener("submit", () => this.#toggle());
     this.element = h(
       "div",
       { class: "workspace" },
       h("h1", { class: "unseen" }, "Live"),
       this.query.element,
-      this.stage.element,
+      this.results.element,
     );
-    this.stage.element.firstChild.after(this.messages.element);
+    this.results.element.firstChild.after(this.notices.element);
     this.#idle();
   }
 
   /** The event types changed, or the caller. */
   offer(eventTypes) {
-    this.query.choice.offer(eventTypes);
+    this.query.select.offer(eventTypes);
   }
 
   /** Turn to an event type, as the overview asks. */
   choose(eventType) {
-    this.query.choice.turn(eventType);
+    this.query.select.turn(eventType);
   }
 
   themed() {
-    this.stage.map.refreshTheme();
+    this.results.map.refreshTheme();
   }
 
   #picked(fields) {
     this.#stop();
-    this.stage.fields = fields;
-    this.stage.clear();
-    this.messages.clear();
+    this.results.fields = fields;
+    this.results.clear();
+    this.notices.clear();
   }
 
   /** While a stream runs, the button stops it, or, when the form asks for another, begins anew. */
@@ -88,29 +88,29 @@ export class LiveView {
     if (request === null) return;
     this.#follower?.stop();
     this.#asked = JSON.stringify(request);
-    this.stage.clear();
-    this.messages.clear();
+    this.results.clear();
+    this.notices.clear();
     this.#follower = new Follower({
       post: (path, body, signal) => this.#app.api.stream(path, body, signal),
       kind: "watch",
       request,
-      received: (notifications) => this.stage.add(notifications),
+      received: (notifications) => this.results.add(notifications),
       changed: (state) => this.#changed(state),
-      told: (message) => this.messages.add(message),
+      told: (message) => this.notices.add(message),
     });
     fill(this.go, icon("stop"), "Stop");
     this.#follower.start();
-    this.stage.appear();
+    this.results.appear();
   }
 
   #changed(state) {
-    const [kind, text] = phaseText(state);
-    this.stage.tell(kind, text);
+    const [kind, text] = statusText(state);
+    this.results.tell(kind, text);
     if (state.phase === "unauthorized") this.#signIn(state.error);
     if (state.phase === "failed") {
       this.query.complain(state.error);
       this.#stop();
-      this.stage.tell(kind, text);
+      this.results.tell(kind, text);
     }
   }
 
@@ -128,6 +128,6 @@ export class LiveView {
 
   #idle() {
     fill(this.go, icon("live"), "Watch");
-    this.stage.tell("idle", "Not watching");
+    this.results.tell("idle", "Not watching");
   }
 }

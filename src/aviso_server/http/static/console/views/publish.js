@@ -1,15 +1,15 @@
 // The publish view: a form from the schema; what the server refuses is told at the field.
 
-import { Announcement } from "../announce.js";
-import { Choice } from "../choice.js";
 import { fieldOf } from "../complaints.js";
 import { fill, h } from "../dom.js";
-import { fieldsOf } from "../fields.js";
+import { EventTypeSelect } from "../form/eventtype.js";
+import { fieldsOf } from "../form/fields.js";
+import { PublishForm } from "../form/publishform.js";
 import { icon } from "../icons.js";
 import { WorldMap } from "../map/map.js";
 import { clock } from "../moments.js";
-import { requestOf } from "../request.js";
-import { Snippets } from "../snippets.js";
+import { requestOf } from "../request/request.js";
+import { Snippets } from "../request/snippets.js";
 
 const KEPT = 20;
 const SHAPE = "announcement";
@@ -20,13 +20,13 @@ export class PublishView {
 
   constructor(app) {
     this.#app = app;
-    this.choice = new Choice(() => app.schemas, (view) => this.#pick(view));
+    this.select = new EventTypeSelect(() => app.schemas, (view) => this.#pick(view));
     this.go = h("button", { type: "submit", class: "primary" }, icon("publish"), "Publish");
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.done = h("ol", { class: "done" });
     this.mapHost = h("div", { class: "map" });
     this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
-    this.announcement = new Announcement({
+    this.publishForm = new PublishForm({
       changed: () => this.#update(),
       draw: (kind) => this.map.draw(kind),
       show: (place) => this.#show(place),
@@ -34,8 +34,8 @@ export class PublishView {
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to publish" },
-      this.choice.element,
-      this.announcement.element,
+      this.select.element,
+      this.publishForm.element,
       h("div", { class: "go" }, this.go),
       this.trouble,
     );
@@ -46,7 +46,7 @@ export class PublishView {
       h("div", { class: "panel" }, this.form),
       h(
         "section",
-        { class: "stage", "aria-label": "Preview and answers" },
+        { class: "results", "aria-label": "Preview and answers" },
         this.mapHost,
         h(
           "div",
@@ -60,7 +60,7 @@ export class PublishView {
       label: "Map to draw the place on",
       world: new URL("../world.json", import.meta.url).href,
     });
-    this.map.ondrawn = (place) => this.announcement.drawn(place);
+    this.map.ondrawn = (place) => this.publishForm.drawn(place);
     this.map.onmessage = (text) => app.say(text);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -71,11 +71,11 @@ export class PublishView {
   }
 
   offer(eventTypes) {
-    this.choice.offer(eventTypes);
+    this.select.offer(eventTypes);
   }
 
   choose(eventType) {
-    this.choice.turn(eventType);
+    this.select.turn(eventType);
   }
 
   themed() {
@@ -87,7 +87,7 @@ export class PublishView {
     this.#names = [...fields.map((field) => field.name), "payload"];
     const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
     this.element.classList.toggle("without-map", !spatial);
-    this.announcement.begin(fields, view?.payload?.required ?? false);
+    this.publishForm.begin(fields, view?.payload?.required ?? false);
     this.trouble.hidden = true;
     this.#update();
   }
@@ -100,20 +100,20 @@ export class PublishView {
   }
 
   #update() {
-    const read = this.announcement.read();
-    this.announcement.relieve(read);
+    const read = this.publishForm.read();
+    this.publishForm.relieve(read);
     this.snippets.show("notify", this.#request(read));
   }
 
   #request({ identifier, payload }) {
-    return requestOf({ kind: "notify", eventType: this.choice.value, identifier, payload });
+    return requestOf({ kind: "notify", eventType: this.select.value, identifier, payload });
   }
 
   /** Send what was given. The server says what is wrong; its word stands before our hints. */
   async #publish() {
     this.trouble.hidden = true;
-    const read = this.announcement.read();
-    for (const name of this.#names) this.announcement.complain(name, read.unread[name] ?? "");
+    const read = this.publishForm.read();
+    for (const name of this.#names) this.publishForm.complain(name, read.unread[name] ?? "");
     if (Object.keys(read.unread).length > 0) return;
     this.go.disabled = true;
     // The key makes a second try after a lost answer harmless.
@@ -141,9 +141,9 @@ export class PublishView {
   #complain(error, hints) {
     const name = fieldOf(error, this.#names);
     if (error.status === 400) {
-      for (const [hinted, text] of Object.entries(hints)) this.announcement.complain(hinted, text);
+      for (const [hinted, text] of Object.entries(hints)) this.publishForm.complain(hinted, text);
     }
-    if (this.announcement.complain(name, error.message)) return;
+    if (this.publishForm.complain(name, error.message)) return;
     fill(this.trouble, error.message);
     this.trouble.hidden = false;
   }

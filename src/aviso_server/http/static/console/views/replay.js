@@ -1,15 +1,15 @@
 // The replay view: read history, see how far it is, and play it back.
 
-import { Cursor } from "../cursor.js";
 import { fill, h } from "../dom.js";
-import { Follower } from "../follow.js";
+import { Cursor } from "../form/cursor.js";
+import { Query } from "../form/query.js";
 import { icon } from "../icons.js";
-import { Messages } from "../messages.js";
 import { count } from "../moments.js";
-import { phaseText } from "../phases.js";
-import { Query } from "../query.js";
-import { Stage } from "../stage.js";
-import { Timeline } from "../timeline.js";
+import { Results } from "../results/results.js";
+import { Timeline } from "../results/timeline.js";
+import { Follower } from "../stream/follow.js";
+import { Notices } from "../stream/notices.js";
+import { statusText } from "../stream/status.js";
 
 /** Notifications that can be played back; what is read beyond it is let go of. */
 const HELD = 50_000;
@@ -36,12 +36,12 @@ export class ReplayView {
       start: new Cursor({ name: "from", kinds: ["first", "id", "date"], changed }),
       end: new Cursor({ name: "to", kinds: ["end", "id", "date"], changed }),
     };
-    this.messages = new Messages();
+    this.notices = new Notices();
     this.progress = h("progress", { max: 1, value: 0, "aria-label": "History read" });
     this.words = h("span", { class: "soft small" });
     this.meter = h("div", { class: "meter", hidden: true }, this.progress, this.words, this.next);
     this.timeline = new Timeline({ moved: (until) => this.#until(until) });
-    this.stage = new Stage({
+    this.results = new Results({
       label: "Replayed notifications",
       empty: "History appears here.",
       pausable: false,
@@ -50,39 +50,39 @@ export class ReplayView {
       kind: "replay",
       cursors,
       go: this.go,
-      draw: (kind) => this.stage.map.draw(kind),
-      area: (place) => this.stage.map.setArea(place),
+      draw: (kind) => this.results.map.draw(kind),
+      area: (place) => this.results.map.setArea(place),
       picked: (fields) => this.#picked(fields),
     });
-    this.stage.map.ondrawn = (place) => this.query.filters.drawn(place);
-    this.stage.map.onmessage = (text) => this.#app.say(text);
+    this.results.map.ondrawn = (place) => this.query.filters.drawn(place);
+    this.results.map.onmessage = (text) => this.#app.say(text);
     this.query.form.addEventListener("submit", () => this.#toggle());
-    this.stage.element.firstChild.after(this.meter, this.messages.element, this.timeline.element);
+    this.results.element.firstChild.after(this.meter, this.notices.element, this.timeline.element);
     this.element = h(
       "div",
       { class: "workspace" },
       h("h1", { class: "unseen" }, "Replay"),
       this.query.element,
-      this.stage.element,
+      this.results.element,
     );
     this.#idle();
   }
 
   offer(eventTypes) {
-    this.query.choice.offer(eventTypes);
+    this.query.select.offer(eventTypes);
   }
 
   choose(eventType) {
-    this.query.choice.turn(eventType);
+    this.query.select.turn(eventType);
   }
 
   themed() {
-    this.stage.map.refreshTheme();
+    this.results.map.refreshTheme();
   }
 
   #picked(fields) {
     this.#stop();
-    this.stage.fields = fields;
+    this.results.fields = fields;
     this.#empty();
   }
 
@@ -91,8 +91,8 @@ export class ReplayView {
     this.#times = [];
     this.#shown = 0;
     this.#target = null;
-    this.stage.clear();
-    this.messages.clear();
+    this.results.clear();
+    this.notices.clear();
     this.timeline.times = [];
     this.meter.hidden = true;
     this.next.hidden = true;
@@ -118,13 +118,13 @@ export class ReplayView {
     });
     this.#running();
     this.#follower.start();
-    this.stage.appear();
+    this.results.appear();
   }
 
   #more() {
     this.next.hidden = true;
     this.timeline.times = [];
-    this.stage.show(this.#history);
+    this.results.show(this.#history);
     this.#running();
     this.#follower?.more();
   }
@@ -135,12 +135,12 @@ export class ReplayView {
       this.#history.push(item);
       this.#times.push(Date.parse(item.time));
     }
-    this.stage.add(notifications);
+    this.results.add(notifications);
     this.#measure();
   }
 
   #told(message) {
-    this.messages.add(message);
+    this.notices.add(message);
     if (message.kind === "opened") this.#aim(message.frame);
   }
 
@@ -156,7 +156,7 @@ export class ReplayView {
   }
 
   #measure() {
-    const number = this.stage.count;
+    const number = this.results.count;
     const last = this.#follower?.last ?? null;
     this.meter.hidden = false;
     if (this.#target === null) {
@@ -171,14 +171,14 @@ export class ReplayView {
   }
 
   #changed(state) {
-    const [kind, text] = phaseText(state);
-    this.stage.tell(kind, text);
+    const [kind, text] = statusText(state);
+    this.results.tell(kind, text);
     if (state.phase === "unauthorized") this.#signIn(state.error);
     if (state.phase === "ended") this.#ended(state.more);
     if (state.phase === "failed") {
       this.query.complain(state.error);
       this.#stop();
-      this.stage.tell(kind, text);
+      this.results.tell(kind, text);
     }
   }
 
@@ -199,8 +199,8 @@ export class ReplayView {
   /** Show history up to a moment. */
   #until(moment) {
     const number = after(this.#times, moment);
-    if (number >= this.#shown) this.stage.add(this.#history.slice(this.#shown, number));
-    else this.stage.show(this.#history.slice(0, number));
+    if (number >= this.#shown) this.results.add(this.#history.slice(this.#shown, number));
+    else this.results.show(this.#history.slice(0, number));
     this.#shown = number;
   }
 
@@ -228,7 +228,7 @@ export class ReplayView {
 
   #idle() {
     this.#rest();
-    this.stage.tell("idle", "Not reading");
+    this.results.tell("idle", "Not reading");
   }
 }
 

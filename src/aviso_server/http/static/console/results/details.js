@@ -1,9 +1,9 @@
 // One notification, whole: the CloudEvent as the server sent it, and its id to take along.
 
-import { copy, fill, h } from "./dom.js";
-import { icon } from "./icons.js";
-import { since, stamp } from "./moments.js";
-import { pretty } from "./request.js";
+import { copy, fill, h } from "../dom.js";
+import { icon } from "../icons.js";
+import { since, stamp } from "../moments.js";
+import { pretty } from "../request/request.js";
 
 /** Longer texts are cut in view; the copy has all. */
 const SHOWN = 200_000;

@@ -1,13 +1,13 @@
 // A notification as a form, made from the schema of its event type: the facts and a payload.
 
-import { fill, h } from "./dom.js";
+import { fill, h } from "../dom.js";
+import { icon } from "../icons.js";
 import { frame } from "./field.js";
 import { announcementOf, parsePoints, parseRing, ringText } from "./fields.js";
-import { icon } from "./icons.js";
 
 const PAYLOAD = { name: "payload", description: "any JSON, or plain text" };
 
-export class Announcement {
+export class PublishForm {
   #fields = [];
   #controls = new Map();
 

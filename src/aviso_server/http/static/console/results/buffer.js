@@ -4,7 +4,7 @@
 
 /** @typedef {{sequence: number, id: string, time: string, data: object}} Notification */
 
-export class Notes {
+export class Buffer {
   #items = [];
   #from = 0;
 

@@ -1,17 +1,17 @@
 // What the server said besides notifications, in words; the newest few.
 
-import { h } from "./dom.js";
-import { clock } from "./moments.js";
+import { h } from "../dom.js";
+import { clock } from "../moments.js";
 
 const KEPT = 20;
 const LOUD = new Set(["gap", "limit", "error", "lost"]);
 
-export class Messages {
+export class Notices {
   constructor() {
     this.list = h("ol");
     this.element = h(
       "div",
-      { class: "messages", hidden: true, role: "log", "aria-label": "What the server says" },
+      { class: "notices", hidden: true, role: "log", "aria-label": "What the server says" },
       this.list,
     );
   }

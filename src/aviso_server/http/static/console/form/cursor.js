@@ -1,10 +1,10 @@
 // A start or an end point: a sequence, or a time in any form the server takes, with a calendar
 // for who does not want to type.
 
-import { h } from "./dom.js";
+import { h } from "../dom.js";
+import { check, fromCalendar, toCalendar } from "../moments.js";
+import { sequenceProblem } from "../request/request.js";
 import { frame } from "./field.js";
-import { check, fromCalendar, toCalendar } from "./moments.js";
-import { sequenceProblem } from "./request.js";
 
 const LABELS = {
   now: "now on",

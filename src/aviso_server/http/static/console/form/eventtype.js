@@ -1,9 +1,9 @@
 // The event type of a form. Whoever fills in the form, or follows a stream, is not disturbed when
 // other event types come or go; only when the chosen one has changed is it picked anew.
 
-import { fill, h, uid } from "./dom.js";
+import { fill, h, uid } from "../dom.js";
 
-export class Choice {
+export class EventTypeSelect {
   #picked;
   #schemas;
   #seen = null;

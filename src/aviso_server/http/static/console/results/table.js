@@ -3,7 +3,7 @@
 //
 // Keys: arrows, Page Up and Down, Home and End move; Enter or Space opens.
 
-import { fill, h, uid } from "./dom.js";
+import { fill, h, uid } from "../dom.js";
 
 const ROW = 34;
 /** Rows made above and below what is in view. */
@@ -12,7 +12,7 @@ const SPARE = 6;
 /** @typedef {{label: string, width: string, text: (item: any) => string, kind?: string}} Column */
 
 export class Table {
-  #notes;
+  #buffer;
   #open;
   #columns = [];
   #rows = [];
@@ -25,11 +25,11 @@ export class Table {
   #prefix = uid("row");
 
   /**
-   * @param {import("./notes.js").Notes} notes
+   * @param {import("./buffer.js").Buffer} buffer
    * @param {{label: string, empty: string, open: (item: any) => void}} options
    */
-  constructor(notes, { label, empty, open }) {
-    this.#notes = notes;
+  constructor(buffer, { label, empty, open }) {
+    this.#buffer = buffer;
     this.#open = open;
     this.head = h("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "table-body", role: "rowgroup" });
@@ -60,9 +60,9 @@ export class Table {
     this.#later();
   }
 
-  /** The notes changed: `added` newer ones came on top. */
+  /** The buffer changed: `added` newer ones came on top. */
   refresh(added = 0) {
-    if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#notes.size - 1);
+    if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#buffer.size - 1);
     this.#size();
     if (this.#top > ROW && added > 0) {
       this.#top += added * ROW;
@@ -103,7 +103,7 @@ export class Table {
   }
 
   #size() {
-    const size = this.#notes.size;
+    const size = this.#buffer.size;
     this.body.style.height = `${size * ROW}px`;
     this.element.setAttribute("aria-rowcount", String(size + 1));
     this.empty.hidden = size > 0;
@@ -122,7 +122,7 @@ export class Table {
     this.#size();
     const first = Math.max(0, Math.floor(this.#top / ROW) - SPARE);
     const fits = Math.ceil(this.#height / ROW) + 2 * SPARE;
-    const last = Math.min(this.#notes.size, first + fits);
+    const last = Math.min(this.#buffer.size, first + fits);
     while (this.#rows.length < last - first) this.#grow();
     this.#rows.forEach((row, place) => {
       const index = first + place;
@@ -144,7 +144,7 @@ export class Table {
   }
 
   #show(row, index) {
-    const item = this.#notes.newest(index);
+    const item = this.#buffer.newest(index);
     const { element } = row;
     element.style.transform = `translateY(${index * ROW}px)`;
     element.id = this.#rowId(index);
@@ -169,12 +169,12 @@ export class Table {
     const row = event.target.closest(".table-row");
     if (row === null) return;
     this.#active = Number(row.dataset.index);
-    this.#open(this.#notes.newest(this.#active));
+    this.#open(this.#buffer.newest(this.#active));
     this.#later();
   }
 
   #key(event) {
-    const size = this.#notes.size;
+    const size = this.#buffer.size;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
     moves.Home = -size;
@@ -185,7 +185,7 @@ export class Table {
       this.reveal(this.#active);
       this.#later();
     } else if ((event.key === "Enter" || event.key === " ") && this.#active >= 0) {
-      this.#open(this.#notes.newest(this.#active));
+      this.#open(this.#buffer.newest(this.#active));
     } else return;
     event.preventDefault();
   }

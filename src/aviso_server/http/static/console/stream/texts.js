@@ -1,6 +1,6 @@
 // What happens to a stream, in words for people: one function for each thing that is told.
 
-import { count } from "./moments.js";
+import { count } from "../moments.js";
 
 const CLOSINGS = {
   __proto__: null,

@@ -1,13 +1,13 @@
 // What to ask for: an event type, a filter, a start, perhaps an end; and the request that follows
 // from it, in three spellings.
 
-import { Choice } from "./choice.js";
-import { fieldOf } from "./complaints.js";
-import { fill, h } from "./dom.js";
+import { fieldOf } from "../complaints.js";
+import { fill, h } from "../dom.js";
+import { requestOf } from "../request/request.js";
+import { Snippets } from "../request/snippets.js";
+import { EventTypeSelect } from "./eventtype.js";
 import { fieldsOf } from "./fields.js";
-import { Filters } from "./filters.js";
-import { requestOf } from "./request.js";
-import { Snippets } from "./snippets.js";
+import { FilterForm } from "./filterform.js";
 
 export class Query {
   #kind;
@@ -25,14 +25,14 @@ export class Query {
     this.#cursors = cursors;
     this.picked = picked;
     this.changed = changed;
-    this.choice = new Choice(() => app.schemas, (view) => this.#pick(view));
-    this.filters = new Filters({ changed: () => this.update(), draw, area });
+    this.select = new EventTypeSelect(() => app.schemas, (view) => this.#pick(view));
+    this.filters = new FilterForm({ changed: () => this.update(), draw, area });
     this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.form = h(
       "form",
       { class: "query", noValidate: true, "aria-label": "What to ask for" },
-      this.choice.element,
+      this.select.element,
       this.filters.element,
       Object.values(cursors).map((cursor) => cursor.element),
       h("div", { class: "go" }, go),
@@ -44,7 +44,7 @@ export class Query {
   }
 
   get eventType() {
-    return this.choice.value;
+    return this.select.value;
   }
 
   /** The request as the form says it; null when something is wrong, which is shown at its place. */

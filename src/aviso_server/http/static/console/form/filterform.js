@@ -3,15 +3,15 @@
 // Each control gives what `filterOf` (fields.js) turns into the wire's form; nothing given is no
 // condition. A place is drawn on the map or typed.
 
-import { fill, h } from "./dom.js";
+import { fill, h } from "../dom.js";
+import { icon } from "../icons.js";
 import { frame, rangeSlider } from "./field.js";
 import { filterOf, parsePoint, parseRing, ringText } from "./fields.js";
-import { icon } from "./icons.js";
 
 const ANY = { op: "any" };
 const WORLD = "-90,-180 -90,180 90,180 90,-180 -90,-180";
 
-export class Filters {
+export class FilterForm {
   #fields = [];
   #controls = new Map();
 

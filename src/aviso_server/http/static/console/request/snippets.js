@@ -1,6 +1,6 @@
 // The request as text: the JSON itself, a curl line, and Python for the pyaviso client.
 
-import { copy, fill, h, uid } from "./dom.js";
+import { copy, fill, h, uid } from "../dom.js";
 import { curlLine, pretty, pyavisoLines } from "./request.js";
 
 export class Snippets {

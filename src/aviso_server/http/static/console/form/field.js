@@ -1,6 +1,6 @@
 // One field of a form: its label, what it is for, its controls, and what is wrong with it.
 
-import { h, uid } from "./dom.js";
+import { h, uid } from "../dom.js";
 
 /**
  * The frame around the controls of a field.

@@ -8,11 +8,11 @@
 //   other start that has delivered nothing is asked for as it was.
 // - After `stop()` no callback is called.
 // - Nothing is kept but a few numbers. How long to stay away is decided in pauses.js, what people
-//   are told in words.js.
+//   are told in texts.js.
 
-import { causeOf, pauseAfter, refused, SILENCE_MS, worked } from "./pauses.js";
+import { causeOf, pauseAfter, refused, SILENCE_MS, worked } from "./backoff.js";
 import { batches } from "./sse.js";
-import * as words from "./words.js";
+import * as texts from "./texts.js";
 
 const CLOCK = {
   now: () => Date.now(),
@@ -61,7 +61,7 @@ export class Follower {
    * @param {object} options.request the request object to begin with
    * @param {(notifications: object[]) => void} options.received CloudEvents, ascending, each once
    * @param {(state: State) => void} options.changed
-   * @param {(message: import("./words.js").Message) => void} options.told
+   * @param {(message: import("./texts.js").Message) => void} options.told
    * @param {{now: () => number, wait: (ms: number, signal: AbortSignal) => Promise<void>}}
    *   [options.clock]
    * @param {() => number} [options.random] from 0 to 1
@@ -192,7 +192,7 @@ export class Follower {
     else if (event === "error") this.#fail(data, connection);
     else if (data.type === "connection_established") this.#open(data, connection, "live");
     else if (data.type === "replay_started") this.#open(data, connection, "history");
-    else if (data.type === "history_gap") this.#call("told", words.gap(data));
+    else if (data.type === "history_gap") this.#call("told", texts.gap(data));
     else if (data.type === "notification_replay_limit_reached") this.#limit(data, connection);
     else if (data.type === "replay_completed") this.#complete(data, connection);
   }
@@ -203,7 +203,7 @@ export class Follower {
     if (phase === "live") this.#since = data.timestamp;
     this.#end = data.end_sequence ?? this.#end;
     this.#outage = false;
-    this.#call("told", this.#known ? words.resumed(data, this.#last) : words.opened(data));
+    this.#call("told", this.#known ? texts.resumed(data, this.#last) : texts.opened(data));
     this.#known = true;
     this.#change(phase);
   }
@@ -211,14 +211,14 @@ export class Follower {
   #limit(data, connection) {
     connection.limited = true;
     connection.explained = true;
-    this.#call("told", words.limit(data, this.#kind === "watch"));
+    this.#call("told", texts.limit(data, this.#kind === "watch"));
   }
 
   #complete(data, connection) {
     const live = this.#kind === "watch";
     connection.complete = true;
     connection.explained = !live;
-    this.#call("told", words.completed(data, live));
+    this.#call("told", texts.completed(data, live));
     if (!live) return;
     // All before this connection was looked through: the next need not do that again.
     if (this.#since !== null) this.#since = connection.since;
@@ -230,13 +230,13 @@ export class Follower {
     // An unreadable notification counts as seen, or each connection would tell of it again.
     if (single && !this.#moves(data.sequence)) return;
     connection.explained ||= !single;
-    this.#call("told", words.failure(data));
+    this.#call("told", texts.failure(data));
   }
 
   #close(data, connection) {
     connection.reason = String(data.reason);
     if (connection.reason === "end_of_stream" && connection.explained) return;
-    this.#call("told", words.closing(data));
+    this.#call("told", texts.closing(data));
   }
 
   /** The final state, when there is nothing more to ask for or nobody to ask; else null. */
@@ -258,7 +258,7 @@ export class Follower {
     if (reason !== null) return ms > 0 ? this.#pause(ms, "waiting", null) : undefined;
     const cause = causeOf(connection);
     // Once per outage, however many tries it takes.
-    if (!this.#outage) this.#call("told", words.lost(cause));
+    if (!this.#outage) this.#call("told", texts.lost(cause));
     this.#outage = true;
     return this.#pause(ms, "waiting", cause);
   }

@@ -13,7 +13,7 @@ const WORDS = {
 };
 
 /** @param {{phase: string, retryAt?: number}} state @returns {[Kind, string]} kind and words */
-export function phaseText(state) {
+export function statusText(state) {
   if (state.phase !== "waiting") return WORDS[state.phase];
   const left = Math.max(0, Math.ceil(((state.retryAt ?? 0) - Date.now()) / 1000));
   return [

@@ -5,13 +5,13 @@
 // - Paused, the screen stands still; what arrives waits, as many as the table holds.
 // - Table and map hold a fixed number, and say so when there was more.
 
+import { fill, h } from "../dom.js";
+import { geometryOf, summary } from "../form/fields.js";
+import { icon } from "../icons.js";
+import { WorldMap } from "../map/map.js";
+import { clock, count } from "../moments.js";
+import { Buffer } from "./buffer.js";
 import { Details } from "./details.js";
-import { fill, h } from "./dom.js";
-import { geometryOf, summary } from "./fields.js";
-import { icon } from "./icons.js";
-import { WorldMap } from "./map/map.js";
-import { clock, count } from "./moments.js";
-import { Notes } from "./notes.js";
 import { Rate } from "./rate.js";
 import { Table } from "./table.js";
 
@@ -19,9 +19,9 @@ import { Table } from "./table.js";
 const COLUMNS = 7;
 const PAYLOAD = 160;
 
-export class Stage {
-  #notes = new Notes();
-  #waiting = new Notes();
+export class Results {
+  #buffer = new Buffer();
+  #waiting = new Buffer();
   #rate = new Rate();
   #paused = false;
   #asked = false;
@@ -35,16 +35,16 @@ export class Stage {
     this.speed = counter("per second");
     this.last = counter("last sequence");
     this.pause = button("pause", "Pause", () => this.#toggle());
-    this.note = h("p", { class: "stage-note", role: "status" });
+    this.note = h("p", { class: "results-note", role: "status" });
     this.mapHost = h("div", { class: "map" });
     this.details = new Details({
       closed: () => this.#chose(null),
       locate: (id) => this.map.fit([id]),
     });
-    this.table = new Table(this.#notes, { label, empty, open: (item) => this.#open(item) });
+    this.table = new Table(this.#buffer, { label, empty, open: (item) => this.#open(item) });
     this.element = h(
       "section",
-      { class: "stage", "aria-label": label },
+      { class: "results", "aria-label": label },
       h(
         "div",
         { class: "strip" },
@@ -69,7 +69,7 @@ export class Stage {
     );
     this.map = new WorldMap(this.mapHost, {
       label: `${label}: map of areas`,
-      world: new URL("./world.json", import.meta.url).href,
+      world: new URL("../world.json", import.meta.url).href,
     });
     this.map.onpick = (id) => this.#pick(id);
     setInterval(() => this.#count(), 500);
@@ -77,7 +77,7 @@ export class Stage {
 
   /** How many notifications came since the last clear. */
   get count() {
-    return this.#notes.total + this.#waiting.total;
+    return this.#buffer.total + this.#waiting.total;
   }
 
   /** What the columns are, by the fields of an event type. */
@@ -115,18 +115,18 @@ export class Stage {
 
   /** Put these in place of all others, as one who turns back the time does. */
   show(notifications) {
-    this.#notes.clear();
+    this.#buffer.clear();
     this.#placed.clear();
     this.map.clear();
-    this.#notes.total = Math.max(0, notifications.length - this.#notes.limit);
+    this.#buffer.total = Math.max(0, notifications.length - this.#buffer.limit);
     this.#fresh = 0;
-    this.#take(notifications.slice(-this.#notes.limit));
+    this.#take(notifications.slice(-this.#buffer.limit));
     this.table.rewind();
   }
 
   /** Begin anew. */
   clear() {
-    this.#notes.clear();
+    this.#buffer.clear();
     this.#waiting.clear();
     this.#placed.clear();
     this.#fresh = 0;
@@ -142,7 +142,11 @@ export class Stage {
     if (matchMedia("(width < 60rem)").matches) this.element.scrollIntoView();
   }
 
-  /** How the stream is doing. @param {import("./phases.js").Kind} kind @param {string} text */
+  /**
+   * How the stream is doing.
+   * @param {import("../stream/status.js").Kind} kind
+   * @param {string} text
+   */
   tell(kind, text) {
     this.state.dataset.kind = kind;
     fill(this.state, text);
@@ -156,7 +160,7 @@ export class Stage {
       this.#placed.add(item.id);
       shapes.push({ id: item.id, ...geometry });
     }
-    const gone = this.#notes.add(notifications).filter((item) => this.#placed.delete(item.id));
+    const gone = this.#buffer.add(notifications).filter((item) => this.#placed.delete(item.id));
     if (shapes.length > 0) this.map.add(shapes);
     if (gone.length > 0) this.map.remove(gone.map((item) => item.id));
     this.#fresh += notifications.length;
@@ -178,7 +182,7 @@ export class Stage {
     const waited = this.#waiting.all();
     const missed = this.#waiting.total - waited.length;
     this.#waiting.clear();
-    this.#notes.total += missed;
+    this.#buffer.total += missed;
     this.#take(waited);
   }
 
@@ -188,7 +192,7 @@ export class Stage {
   }
 
   #pick(id) {
-    const found = this.#notes.all().find((item) => item.id === id);
+    const found = this.#buffer.all().find((item) => item.id === id);
     if (found !== undefined) this.#open(found);
   }
 
@@ -202,7 +206,7 @@ export class Stage {
     const waiting = this.#waiting.total;
     this.received.set(count(this.count));
     this.speed.set(this.#rate.text(performance.now()));
-    const last = (waiting > 0 ? this.#waiting : this.#notes).newest(0);
+    const last = (waiting > 0 ? this.#waiting : this.#buffer).newest(0);
     this.last.set(last === undefined ? "–" : String(last.sequence));
     fill(this.note, this.#words(waiting));
   }
@@ -210,7 +214,7 @@ export class Stage {
   #words(waiting) {
     const said = [];
     if (this.#paused) said.push(`Paused; ${count(waiting)} waiting.`);
-    if (this.#notes.capped) said.push(`The table keeps the newest ${count(this.#notes.limit)}.`);
+    if (this.#buffer.capped) said.push(`The table keeps the newest ${count(this.#buffer.limit)}.`);
     if (this.map.total > this.map.shown) {
       said.push(`The map shows the newest ${count(this.map.shown)} of ${count(this.map.total)}.`);
     }

@@ -5,9 +5,9 @@
 //   them, at most once per frame.
 // - Playing ends at the end; at the end, it begins again from the start.
 
-import { fill, h, svg } from "./dom.js";
-import { icon } from "./icons.js";
-import { stamp } from "./moments.js";
+import { fill, h, svg } from "../dom.js";
+import { icon } from "../icons.js";
+import { stamp } from "../moments.js";
 
 const BINS = 160;
 const STEPS = 10_000;
