@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 from support.config import settings
 from support.journal import Journal, recorded
@@ -18,13 +19,20 @@ from support.metrics import counting, page_url, scrape
 from support.server import connected
 
 from aviso_server.cli.banner import banner
-from aviso_server.http.answers import ArchiveResponse
-from aviso_server.server.archivejob import NO_SPARK, Archiving, Patience, Posted, command, obstacle
+from aviso_server.server.archivejob import (
+    NO_SPARK,
+    Archiving,
+    JobStatus,
+    Patience,
+    Posted,
+    command,
+    obstacle,
+)
 from aviso_server.server.serve import serving
 from aviso_server.telemetry.cells import Cells, Key
 from aviso_server.telemetry.metrics import ArchiveMeter
 
-BRISK = Patience(first_s=0.01, longest_s=0.05, settled_s=60, grace_s=10, told_s=3600)
+BRISK = Patience(restarts_s=(0.01, 0.02, 0.04, 0.05), grace_s=10, logged_s=3600)
 
 RUNNING = {"state": "running", "archived": 7, "rate": 3.5, "lag": 2, "lag_seconds": 0.5}
 
@@ -84,9 +92,7 @@ async def test_its_reports_become_state_metrics_and_log(tmp_path: Path) -> None:
     command = job({"state": "starting"}, "Spark says hello", RUNNING, again)
     async with looked_after(command, cells=cells, board=board) as (archiving, journal):
         await until(lambda: archiving.view().lag == 0)
-        assert archiving.view() == ArchiveResponse(
-            state="running", lag=0, lag_seconds=0.0, rate=3.5
-        )
+        assert archiving.view() == msgspec.convert(again, JobStatus)
         assert Posted(board).view() == archiving.view()
         shown = {key.name: values[0] for key, values in cells.snapshot().items()}
         assert shown == {
@@ -106,7 +112,7 @@ async def test_its_reports_become_state_metrics_and_log(tmp_path: Path) -> None:
 
 async def test_progress_is_logged_now_and_then() -> None:
     """With no patience at all every report is."""
-    patience = Patience(told_s=0)
+    patience = Patience(logged_s=0)
     async with looked_after(job(RUNNING, RUNNING, RUNNING), patience) as (_, journal):
         await journal.seen("archive.progress", 2)
         assert journal.all("archive.progress")[0]["lag"] == RUNNING["lag"]
@@ -131,7 +137,7 @@ async def test_a_job_that_dies_is_started_again() -> None:
 
 async def test_a_job_that_ran_long_begins_with_the_first_pause() -> None:
     """Only failures in a row make the pauses grow."""
-    patience = Patience(first_s=0.01, longest_s=60, settled_s=0)
+    patience = Patience(restarts_s=(0.01, 60), settled_s=0)
     dies = [sys.executable, "-c", "raise SystemExit(3)"]
     async with looked_after(dies, patience) as (_, journal):
         await journal.seen("archive.ended", 3)
@@ -258,7 +264,7 @@ async def test_without_java_the_server_says_so_once(tmp_path: Path) -> None:
     """What to install is in the log and in the banner; nothing is started."""
     missing = "Spark needs Java 17 or newer: no Java was found. Install it:\n  apt-get ..."
     async with looked_after(job(), obstacle=lambda: missing) as (archiving, journal):
-        assert archiving.view() == ArchiveResponse(state="unavailable", error=missing)
+        assert archiving.view() == JobStatus(state="unavailable", error=missing)
         assert archiving.words().startswith("off: Spark needs Java 17")
         assert len(journal.all("archive.unavailable")) == 1
         assert journal.all("archive.started") == []

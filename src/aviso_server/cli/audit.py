@@ -1,6 +1,5 @@
 r"""The command ``aviso-server pipeline audit``."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from rich.table import Table
 from aviso_server.cli import sparked
 from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.json import compact
+from aviso_server.process import replace_file
 
 if TYPE_CHECKING:
     from aviso_server.pipeline.audit.job import Audited, Report
@@ -87,7 +87,7 @@ def audit(  # noqa: PLR0913 - the options of a command
         with sparked.session(spark_options) as spark:
             found = run(spark, options)
         if report is not None:
-            _write(report, compact(found.as_json()))
+            replace_file(report, compact(found.as_json()) + b"\n")
     _show(found)
     if not found.complete:
         raise typer.Exit(FINDINGS)
@@ -100,16 +100,6 @@ def _log(settings: "Settings | None", servers: str | None) -> dict[str, str] | N
     from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when used
 
     return source_options(settings)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """The whole report or none of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content + b"\n")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _show(found: "Report") -> None:

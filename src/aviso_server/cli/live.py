@@ -1,13 +1,11 @@
 """The command ``aviso-server pipeline live``."""
 
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -18,6 +16,7 @@ from rich.live import Live as Display
 from aviso_server.cli import sparked
 from aviso_server.cli.loading import ConfigFile, load
 from aviso_server.core.errors import AvisoError
+from aviso_server.process import set_by_signals
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
@@ -256,7 +255,8 @@ def _run(
 ) -> None:
     from aviso_server.pipeline.live.job import Live  # noqa: PLC0415 - as above
 
-    with _shown() as tell, _ended_by_signals() as stop:
+    stop = threading.Event()
+    with _shown() as tell, set_by_signals(stop):
         outcome = Live(spark, options, tell=tell, learn=learn, stop=stop).run()
     typer.echo(summary(outcome), err=True)
 
@@ -291,22 +291,6 @@ def _line(outcome: "Outcome") -> str:
     if outcome.trouble is None:
         return summary(outcome)
     return f"trying again: {outcome.trouble}"
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
-    """SIGTERM and Ctrl-C end the job in order. Spark takes Ctrl-C for itself when it starts."""
-    stop = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, known in before.items():
-            signal.signal(number, known)
 
 
 def _lengths(window: str, slide: str, watermark: str, interval: str) -> dict[str, float]:

@@ -3,9 +3,9 @@
 Rules
 - The job is a process of its own. Whatever becomes of it, the server goes on serving.
 - It is started when the server serves, and again whenever it ends, with growing pauses.
-- It tells how it is doing: one JSON object per line on its stdout. What else it says is kept only
+- It reports how it is doing: one JSON object per line on its stdout. What else it says is kept only
   to explain a failure, for Spark talks a lot.
-- It ends with the server, also when the server is killed: the kernel signals it.
+- It ends with the server, even if the server is killed (process).
 - Without Java or PySpark there is no job. That is said once, with what to install.
 """
 
@@ -25,8 +25,8 @@ import msgspec
 import structlog
 
 from aviso_server.core.json import UNREADABLE
-from aviso_server.http.answers import ArchiveResponse
 from aviso_server.pipeline.spark.java import JavaMissing, find_java
+from aviso_server.process import Backoff, kill_group, replace_file, signal_child, start_child
 from aviso_server.settings import Settings
 from aviso_server.telemetry.metrics import SILENT, ArchiveMeter
 
@@ -38,45 +38,35 @@ LAST_WORDS = 20
 LONGEST_LINE = 1 << 20
 """Bytes of one line of the job; a longer one is passed over."""
 
-# Asks the kernel to end the job with us, then becomes the job; as for the embedded NATS server.
-_LAUNCH = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long things take, in seconds."""
 
-    first_s: float = 1.0
-    """Pause before the first restart; doubled for each one that follows soon."""
-    longest_s: float = 60.0
+    restarts_s: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
+    """Pauses before a restart: the first, and those that follow soon."""
     settled_s: float = 60.0
-    """A job that ran so long begins with the first pause again."""
+    """After a job that ran so long they begin again."""
     grace_s: float = 20.0
     """For the job to finish its micro-batch; the server must be gone within 30 s."""
-    told_s: float = 60.0
+    logged_s: float = 60.0
     """The log hears of progress at most so often."""
 
 
-class Report(msgspec.Struct, frozen=True):
-    """One line of the job."""
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the job is doing: a line of it, and what its supervisor adds."""
 
-    state: Literal["starting", "running", "stopped", "failed"]
+    state: Literal["starting", "running", "stopped", "failed", "unavailable"]
     archived: int = 0
     """Notifications since the job began."""
     rate: float = 0.0
     lag: int | None = None
     lag_seconds: float | None = None
     error: str | None = None
+    restarts: int = 0
 
 
-_REPORT = msgspec.json.Decoder(Report)
+_STATUS = msgspec.json.Decoder(JobStatus)
 
 
 def managed(settings: Settings) -> bool:
@@ -125,10 +115,10 @@ class Archiving:
         self._task: asyncio.Task[None] | None = None
         self._leaving = asyncio.Event()
         self._patient_until = 0.0
-        self._seen = ArchiveResponse(state="stopped")
+        self._seen = JobStatus(state="stopped")
         self._counted = 0
         """Of this run of the job, in the meter already."""
-        self._told_at = 0.0
+        self._logged_at = 0.0
         self._last_words: deque[str] = deque(maxlen=LAST_WORDS)
         self._meter: ArchiveMeter = SILENT.archive()
 
@@ -141,7 +131,7 @@ class Archiving:
             return None
         return cls(command(config), place=settings.lake.path or "", board=board)
 
-    def view(self) -> ArchiveResponse:
+    def view(self) -> JobStatus:
         """How the job is doing."""
         return self._seen
 
@@ -161,7 +151,7 @@ class Archiving:
             journal.warning(
                 f"Nothing is archived: {missing}", event_name="archive.unavailable", error=missing
             )
-            self._note(ArchiveResponse(state="unavailable", error=missing))
+            self._note(JobStatus(state="unavailable", error=missing))
             return
         self._task = asyncio.create_task(self._supervise(), name="archive job")
 
@@ -170,7 +160,8 @@ class Archiving:
         if not self._leaving.is_set():
             self._patient_until = asyncio.get_running_loop().time() + self._patience.grace_s
         self._leaving.set()
-        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            signal_child(self._process, signal.SIGTERM)
 
     async def ended(self) -> None:
         """Wait for the job to end, and make it end if it does not."""
@@ -197,74 +188,59 @@ class Archiving:
 
     async def _supervise(self) -> None:
         """Keep the job running until we leave."""
-        loop, patience = asyncio.get_running_loop(), self._patience
-        pause = patience.first_s
+        backoff = Backoff(self._patience.restarts_s, settled_s=self._patience.settled_s)
         while not self._leaving.is_set():
-            begun = loop.time()
+            backoff.begin()
             try:
                 code = await self._run()
             except OSError as error:
                 code, self._last_words = None, deque([str(error)], LAST_WORDS)
             if self._leaving.is_set():
                 return
-            if loop.time() - begun >= patience.settled_s:
-                pause = patience.first_s
+            pause = backoff.failed()
             self._failed(code, pause)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, patience.longest_s)
             self._meter.restarts.add()
 
     async def _run(self) -> int:
         """Run the job once; its exit code."""
         self._counted = 0
         self._last_words.clear()
-        self._note(ArchiveResponse(state="starting", restarts=self._seen.restarts))
-        process = self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-I", "-S", "-c", _LAUNCH, str(os.getpid())),
+        self._note(JobStatus(state="starting", restarts=self._seen.restarts))
+        process = self._process = await start_child(
             *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=LONGEST_LINE,
-            # Ctrl-C is for us; the job and its JVM are one group, so that both can be ended.
-            start_new_session=True,
         )
         structlog.get_logger().info(
             "Archive job started", event_name="archive.started", pid=process.pid, lake=self._place
         )
-        if self._leaving.is_set():  # told while the process was being made
-            self._signal(signal.SIGTERM)
+        if self._leaving.is_set():  # asked to while the process was being made
+            signal_child(process, signal.SIGTERM)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_lines(process.stdout, self._heard))
                 group.create_task(_lines(process.stderr, self._overheard))
                 code = await process.wait()
                 # A JVM that outlives its driver holds the pipes, and would go on writing.
-                _end_group(process.pid)
+                kill_group(process.pid)
             return code
         finally:
             await self._kill()
 
-    def _signal(self, number: signal.Signals) -> None:
-        process = self._process
-        if process is not None and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(number)
-
     async def _kill(self) -> None:
         """End what is left of the job and of its JVM."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        _end_group(process.pid)
-        await process.wait()
+        if process is not None:
+            kill_group(process.pid)
+            await process.wait()
 
     # What it says
 
     def _heard(self, line: bytes) -> None:
         try:
-            report = _REPORT.decode(line)
+            report = _STATUS.decode(line)
         except UNREADABLE:
             self._overheard(line)
             return
@@ -272,36 +248,27 @@ class Archiving:
             self._meter.archived.add(report.archived - self._counted)
             self._counted = report.archived
         before = self._seen
-        self._note(
-            ArchiveResponse(
-                state=report.state,
-                lag=report.lag,
-                lag_seconds=report.lag_seconds,
-                rate=report.rate,
-                restarts=self._seen.restarts,
-                error=report.error,
-            )
-        )
+        self._note(msgspec.structs.replace(report, restarts=before.restarts))
         if report.state != "failed" and report.error not in (None, before.error):
             structlog.get_logger().warning(
                 f"Archive {report.state}: {report.error}",
                 event_name="archive.trouble",
                 error=report.error,
             )
-        self._tell(report, changed=report.state != before.state)
+        self._log_progress(report, changed=report.state != before.state)
 
     def _overheard(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()
         if text:
             self._last_words.append(text)
 
-    def _tell(self, report: Report, *, changed: bool) -> None:
+    def _log_progress(self, report: JobStatus, *, changed: bool) -> None:
         """Log a change at once, progress now and then."""
         now = asyncio.get_running_loop().time()
-        recently = now - self._told_at < self._patience.told_s
+        recently = now - self._logged_at < self._patience.logged_s
         if not changed and (recently or report.state != "running"):
             return
-        self._told_at = now
+        self._logged_at = now
         journal = structlog.get_logger()
         (journal.error if report.state == "failed" else journal.info)(
             f"Archive {report.state}{_behind(report)}",
@@ -329,16 +296,14 @@ class Archiving:
             msgspec.structs.replace(self._seen, state="failed", error=why, restarts=restarts)
         )
 
-    def _note(self, seen: ArchiveResponse) -> None:
+    def _note(self, seen: JobStatus) -> None:
         """Remember the state, and put it where metrics and other processes find it."""
         self._seen = seen
         self._meter.up.set(seen.state == "running")
         self._meter.lag.set(seen.lag or 0)
         self._meter.lag_seconds.set(seen.lag_seconds or 0.0)
         if self._board is not None:
-            draft = self._board.with_suffix(".new")
-            draft.write_bytes(msgspec.json.encode(seen))
-            draft.replace(self._board)
+            replace_file(self._board, msgspec.json.encode(seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +314,7 @@ class Posted:
 
     @staticmethod
     def words() -> None:
-        """The supervisor tells."""
+        """The supervisor says it."""
 
     async def start(self, _: Callable[[], ArchiveMeter]) -> None:
         """The supervisor does."""
@@ -360,17 +325,12 @@ class Posted:
     async def ended(self) -> None:
         """The supervisor waits."""
 
-    def view(self) -> ArchiveResponse | None:
+    def view(self) -> JobStatus | None:
         """How the job was doing when it was last noted."""
         try:
-            return msgspec.json.decode(self.board.read_bytes(), type=ArchiveResponse)
+            return _STATUS.decode(self.board.read_bytes())
         except (OSError, *UNREADABLE):
             return None
-
-
-def _end_group(leader: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 async def _lines(stream: asyncio.StreamReader | None, take: Callable[[bytes], None]) -> None:
@@ -385,7 +345,7 @@ async def _lines(stream: asyncio.StreamReader | None, take: Callable[[bytes], No
         take(line)
 
 
-def _behind(report: Report) -> str:
+def _behind(report: JobStatus) -> str:
     if report.lag is None or report.state != "running":
         return ""
     if not report.lag:

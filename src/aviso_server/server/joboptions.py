@@ -1,14 +1,11 @@
 """From settings to the pipeline's jobs, with what the command line says on top."""
 
 import json
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
@@ -17,6 +14,7 @@ from aviso_server.pipeline.archive.job import Archive, ArchiveFailed, ArchiveOpt
 from aviso_server.pipeline.archive.progress import Snapshot, Tally
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
+from aviso_server.process import set_by_signals
 from aviso_server.settings import Settings
 
 
@@ -87,34 +85,19 @@ def run_archive(
     """Run the job until it is done or the process is told to end; AvisoError if it cannot go on."""
     stop = threading.Event()
     try:
-        with _ended_by_signals(stop):
+        with set_by_signals(stop):
             # Through Connect, log and lake are for the server to reach, and may not be for us.
             known = None if spark.remote else wait_for_log(options, stop, tell=tell)
             if stop.is_set():
                 tell(Tally(known).snapshot("stopped", time.time()))
                 return
             tell(Tally(known).snapshot("starting", time.time()))
-            with job_session(spark) as session, _ended_by_signals(stop):
+            with job_session(spark) as session, set_by_signals(stop):
                 Archive(session, options, tell=tell, known=known, stop=stop).run()
     except AvisoError as error:
         if not isinstance(error, ArchiveFailed):  # which has told already, and knows more
             tell(Snapshot("failed", error=error.message))
         raise
-
-
-@contextmanager
-def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and Ctrl-C set the event. Spark takes Ctrl-C for itself when a session starts."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, known in before.items():
-            signal.signal(number, known)
 
 
 def source_options(settings: Settings) -> dict[str, str]:

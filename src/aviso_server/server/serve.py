@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
+import msgspec
 import structlog
 import uvloop
 from aiohttp import web
@@ -21,6 +22,7 @@ from aiohttp import web
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
+from aviso_server.http.answers import ArchiveResponse
 from aviso_server.http.app import build_app
 from aviso_server.http.metrics import exposed
 from aviso_server.http.services import Services
@@ -161,7 +163,7 @@ async def serving(
         sources = build_sources(settings, backend, metrics=metrics, archive=lake)
         services = build_services(settings, backend, sources, archive=lake)
         if job is not None:
-            services.archive = job.view
+            services.archive = partial(_archive_response, job)
             stack.push_async_callback(job.ended)  # before the backend, from which it reads
         app, traffic = _counted(services, export)
         sample = partial(_sample, sources, backend, export)
@@ -193,6 +195,10 @@ async def serving(
             live=Live(settings, services, site, partial(start_log, export=export)),
             archive=None if job is None else await _told(job, settings, backend, lake),
         )
+
+
+def _archive_response(job: Archiving | Posted) -> ArchiveResponse | None:
+    return msgspec.convert(job.view(), ArchiveResponse | None, from_attributes=True)
 
 
 async def _told(

@@ -33,6 +33,7 @@ from pydantic import SecretStr
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.options import CannotStart, Store
+from aviso_server.launch import die_with
 from aviso_server.relay.pulse import Stop
 from aviso_server.server.archivejob import Archiving, Posted, managed
 from aviso_server.server.build import StartFailed, embedded_options, kept, open_backend
@@ -367,7 +368,7 @@ def _work(
     equipment: _Equipment,
 ) -> None:
     """Be a worker."""
-    _die_with(supervisor)
+    die_with(supervisor)
     cells = None if folder is None else Cells.shared(folder)
     with (
         logged(settings) as export,
@@ -407,14 +408,3 @@ async def _serve(
 
 def _read_again(origin: Origin, settings: Settings) -> Settings:
     return aligned(origin.read(), settings)
-
-
-def _die_with(supervisor: int) -> None:
-    """Ask the kernel to end this process when the supervisor is gone, however it went."""
-    import ctypes  # noqa: PLC0415 - only workers, only on Linux
-    import sys  # noqa: PLC0415
-
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-        if os.getppid() != supervisor:
-            os._exit(1)

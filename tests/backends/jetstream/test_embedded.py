@@ -94,12 +94,13 @@ async def test_only_we_may_connect(tmp_path: Path) -> None:
 
 
 async def test_one_folder_one_server(tmp_path: Path) -> None:
-    """Two servers on one store would destroy it."""
+    """Two servers on one store would destroy it; the second leaves all of the first in place."""
     async with running(tmp_path) as server:
         with pytest.raises(CannotStart, match="in use by another aviso-server"):
             await EmbeddedServer.start(Embedded(tmp_path))
         assert server.pid is not None
         assert alive(server.pid)
+        assert server.token in (tmp_path / "address").read_text()
 
 
 async def test_a_missing_binary_is_explained(

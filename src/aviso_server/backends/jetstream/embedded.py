@@ -3,8 +3,8 @@
 Rules
 - Loopback only, on a free port, with a token made at every start: other users of the machine can
   neither read nor write. ``<store_dir>/address`` (readable by the owner) tells where it is.
-- It dies with us, also when we are killed: the kernel signals it. What is left behind all the
-  same, the next start ends, if it really is our server on our folder.
+- It dies with us, even if we are killed (process). What is left behind all the same, the next start
+  ends, if it really is our server on our folder.
 - When it dies by itself it is started again on the same port, so that the client just reconnects.
 - A write error (a full disk) stays with its streams until NATS is started anew. So we do that: in
   order, when the disk can be written again, and not more often than the waits below allow.
@@ -13,14 +13,11 @@ Rules
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import signal
-import sys
-import time
 from importlib import metadata
 from pathlib import Path
 from typing import IO
@@ -30,29 +27,22 @@ import structlog
 from aviso_server.backends.jetstream import disk
 from aviso_server.backends.jetstream.natslog import ServerLog
 from aviso_server.backends.jetstream.options import CannotStart, Embedded, Store
+from aviso_server.process import Backoff, end_child, lock, replace_file, start_child
 
 _START_S = 60.0
 """Longest start: a large store is read through after a crash."""
 _STOP_S = 10.0
 _POLL_S = 0.02
-_BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 5.0)
-_MEND_S = (0.5, 5.0, 15.0, 60.0)
-"""Wait before a server that cannot write is started anew: the first time, the second, and so on."""
+_RESTARTS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
+"""Waits before a server that ended is started again."""
+_LASTED_S = 10.0
+"""A server that ran for so long begins with the first of these waits again."""
+_MENDS_S = (0.5, 5.0, 15.0, 60.0)
+"""Waits before a server that cannot write is started anew."""
 _MENDED_S = 300.0
 """A server that could write for so long begins with the first of these waits again."""
 _ROOM_POLL_S = 0.5
 """How often a full disk is looked at."""
-
-# Asks the kernel to end the server with us, then becomes the server. A process of its own instead
-# of a preexec_fn, which is not safe once threads run. A parent that died meanwhile is noticed.
-_LAUNCH = """
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class EmbeddedServer:
@@ -64,13 +54,15 @@ class EmbeddedServer:
         self._binary = binary
         self._log: ServerLog | None = None
         self._cannot_write = asyncio.Event()
-        self._mends = 0
-        self._mended_at = -_MENDED_S
+        self._restarts = Backoff(_RESTARTS_S, settled_s=_LASTED_S)
+        self._mends = Backoff(_MENDS_S, settled_s=_MENDED_S)
+        self._mending = False
+        """The server is being ended because it could not write."""
         self.fault: str | None = None
         """What the system says when NATS writes, if it cannot."""
         self.store = Store(self._folder, options.max_bytes or 0)
         """Where it keeps everything, and how much it may."""
-        self._lock: IO[str] | None = None
+        self._lock: IO[bytes] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._supervision: asyncio.Task[None] | None = None
         self.token = secrets.token_urlsafe(24)
@@ -136,9 +128,8 @@ class EmbeddedServer:
 
     def _take_folder(self) -> None:
         """Two servers on one store would destroy it."""
-        self._lock = (self._folder / "lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = lock(self._folder / "lock")
         except BlockingIOError:
             raise CannotStart(
                 f"{self._folder} is in use by another aviso-server; "
@@ -176,15 +167,11 @@ class EmbeddedServer:
         self._cannot_write.clear()
         self.fault = None
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())),
+            self._process = await start_child(
                 *(str(self._binary), "-c", str(config)),
-                stdin=asyncio.subprocess.DEVNULL,
                 stdout=self._log.descriptor,
                 stderr=self._log.descriptor,
                 pass_fds=self._log.descriptors,
-                # Ctrl-C is for us: the store is closed after the last notification is in it.
-                start_new_session=True,
             )
         finally:
             await self._log.start()
@@ -207,17 +194,15 @@ class EmbeddedServer:
 
     async def _supervise(self) -> None:
         """Start it again whenever it ends."""
-        failures = 0
         while True:
             if self._process is not None:
                 await self._until_ended(self._process)
                 self._process = None
-            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            await asyncio.sleep(self._restarts.failed())
+            self._restarts.begin()
             try:
                 await self._launch()
-                failures = 0
             except (CannotStart, OSError) as error:
-                failures += 1
                 structlog.get_logger().error(
                     "NATS server did not start",
                     event_name="backend.jetstream.embedded.start_failed",
@@ -226,15 +211,15 @@ class EmbeddedServer:
 
     async def _until_ended(self, process: asyncio.subprocess.Process) -> None:
         """Wait for its end, which is ours to bring about when it can no longer write."""
+        self._mending = False
         mending = asyncio.create_task(self._mend(process), name="mend embedded NATS")
-        mended_at = self._mended_at
         try:
             code = await process.wait()
         finally:
             mending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await mending
-        if mended_at == self._mended_at:
+        if not self._mending:
             structlog.get_logger().error(
                 "NATS server ended, starting it again",
                 event_name="backend.jetstream.embedded.ended",
@@ -244,20 +229,18 @@ class EmbeddedServer:
     async def _mend(self, process: asyncio.subprocess.Process) -> None:
         """End a server that cannot write, once the disk lets it."""
         await self._cannot_write.wait()
-        if time.monotonic() - self._mended_at >= _MENDED_S:
-            self._mends = 0
-        await asyncio.sleep(_MEND_S[min(self._mends, len(_MEND_S) - 1)])
+        await asyncio.sleep(self._mends.failed())
         # A server that cannot write still reads: it is not ended before that is of use.
         while await asyncio.to_thread(disk.lack_of_room, self._folder):  # noqa: ASYNC110 - a disk tells nobody
             await asyncio.sleep(_ROOM_POLL_S)
-        self._mends += 1
-        self._mended_at = time.monotonic()
+        self._mending = True
+        self._mends.begin()
         structlog.get_logger().warning(
             "NATS server could not write; the disk can be written, so it is started anew",
             event_name="backend.jetstream.embedded.restarted",
             error=self.fault,
         )
-        await self._end(process)
+        await end_child(process, within_s=_STOP_S)
 
     def _noticed(self, fault: str) -> None:
         """NATS said that it could not write."""
@@ -266,22 +249,11 @@ class EmbeddedServer:
 
     async def _end_process(self) -> None:
         process, self._process = self._process, None
-        await self._end(process)
+        if process is not None:
+            await end_child(process, within_s=_STOP_S)
         log, self._log = self._log, None
         if log is not None:
             await log.end()
-
-    async def _end(self, process: asyncio.subprocess.Process | None) -> None:
-        if process is None:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.send_signal(number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_STOP_S):
-                    await process.wait()
-                return
 
     def _config(self) -> str:
         folder = self._folder
@@ -343,10 +315,5 @@ def _write_private(path: Path, text: str) -> None:
 
     On a full disk nothing can be written, and nothing need be for a server to start again.
     """
-    if path.exists() and path.read_text() == text:
-        return
-    draft = path.with_suffix(".new")
-    draft.touch(mode=0o600)
-    draft.chmod(0o600)
-    draft.write_text(text)
-    draft.replace(path)
+    if not path.exists() or path.read_text() != text:
+        replace_file(path, text.encode(), mode=0o600)

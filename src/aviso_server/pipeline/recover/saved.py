@@ -14,6 +14,7 @@ from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import UNREADABLE
 from aviso_server.core.moment import rfc3339
+from aviso_server.process import sync_folder
 
 DONE, SUPERSEDED = ".done", ".superseded"
 """End the name of a file whose messages are stored again, or are in a newer file."""
@@ -72,11 +73,7 @@ class Saving:
             self._partial.unlink()
             return
         self._partial.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path.parent)
 
 
 def set_aside(path: Path, why: str) -> None:

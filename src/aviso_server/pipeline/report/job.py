@@ -30,6 +30,7 @@ from aviso_server.pipeline.report.arrivals import clocks
 from aviso_server.pipeline.report.figures import Figures, Period, empty_tables, moment
 from aviso_server.pipeline.report.page import page
 from aviso_server.pipeline.spark.failure import failure_of
+from aviso_server.process import replace_file
 
 DAYS = 30
 
@@ -103,7 +104,7 @@ def run(spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: N
     told("writing")
     if options.tables is not None:
         _keep(options.tables, figures.tables)
-    _write(options.output, page(figures).encode())
+    replace_file(options.output, page(figures).encode())
     counts = figures.tables["cycles"]
     return Outcome(
         figures.notifications,
@@ -205,13 +206,3 @@ def _reason(error: Exception) -> str:
     """One line. Collecting as Arrow tells of a failed task only at the end of a long text."""
     causes = _CAUSE.findall(str(error))
     return causes[-1].strip() if causes else failure_of(error).text
-
-
-def _write(path: Path, content: bytes) -> None:
-    """The whole page or none of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
