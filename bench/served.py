@@ -19,7 +19,7 @@ CONFIG = HERE.parent / "examples" / "config.yaml"
 
 START_S = 30
 STOP_S = 35
-"""The server may take 30 s to stop (operations.md 11)."""
+"""The server may take 30 s to stop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from support.markdown import CODE_BLOCK, anchors
 
 from aviso_server.cli.commands import app
 from aviso_server.core.fields import registry
@@ -35,10 +36,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([A-Z_]+)` \| (\d{3}) \|", re.MULTILINE)
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
-_DECISION = re.compile(r"\bD[1-9]\d?\b")
 _SETTING = re.compile(
     r"`((?:application|watch_endpoint|logging|metrics|notification_backend)(?:\.\w+)+)[`:]"
 )
@@ -52,24 +51,17 @@ def _page(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _anchors(text: str) -> set[str]:
-    """The anchors a reader's browser makes of a page's headings."""
-    headings = re.findall(r"^#+ (.*)$", _CODE_BLOCK.sub("", text), re.MULTILINE)
-    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
-    return {heading.replace(" ", "-") for heading in plain}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=_page)
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link names a file of the repository, and its anchor a heading there."""
-    for link in _LINK.findall(_CODE_BLOCK.sub("", page.read_text())):
+    for link in _LINK.findall(CODE_BLOCK.sub("", page.read_text())):
         if "://" in link:
             continue
         target, _, anchor = link.partition("#")
         file = page.parent / target if target else page
         assert file.exists(), link
         if anchor:
-            assert anchor in _anchors(file.read_text()), link
+            assert anchor in anchors(file.read_text()), link
 
 
 def test_pages_are_reachable() -> None:
@@ -162,17 +154,6 @@ def test_every_frame_is_shown_as_it_is(frame: Frame) -> None:
     framer = Framer("0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6", "polygon.*.1200")
     shown = framer.render(frame, TEN_O_CLOCK).decode().strip()
     assert shown in (DOCS / "protocol.md").read_text()
-
-
-def test_every_decision_cited_is_explained() -> None:
-    """Decisions that code and tests cite, such as D8, are in docs/compatibility.md."""
-    explained = set(_DECISION.findall((DOCS / "compatibility.md").read_text()))
-    cited: set[str] = set()
-    for folder in ("src", "tests", "bench"):
-        for path in (ROOT / folder).rglob("*.py"):
-            cited |= set(_DECISION.findall(path.read_text()))
-    assert len(cited) > 20
-    assert cited <= explained
 
 
 def test_every_setting_named_exists() -> None:

@@ -1,4 +1,4 @@
-"""Roles and what they allow (operations.md 4.4)."""
+"""Roles and what they allow."""
 
 from collections.abc import Callable
 
@@ -99,7 +99,7 @@ _words = st.sampled_from(["a", "b", "A", "*", ""])
     st.none() | _words,
     st.lists(_words, max_size=3).map(tuple),
 )
-def test_matching_is_what_the_contract_says(
+def test_matching_is_what_the_specification_says(
     roles: dict[str, tuple[str, ...]], realm: str | None, own: tuple[str, ...]
 ) -> None:
     """The realm is a key, and its list has ``*`` or one of the roles; nothing else matches."""

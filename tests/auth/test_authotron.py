@@ -1,4 +1,4 @@
-"""Direct mode against a stand-in auth-o-tron (operations.md 4.2 and 5)."""
+"""Direct mode against a stand-in auth-o-tron."""
 
 import asyncio
 import json

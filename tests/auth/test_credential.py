@@ -1,4 +1,4 @@
-"""The ``Authorization`` header (operations.md 4.2)."""
+"""The ``Authorization`` header."""
 
 import pytest
 

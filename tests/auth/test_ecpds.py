@@ -1,4 +1,4 @@
-"""The ECPDS plugin against stand-in servers (operations.md 6)."""
+"""The ECPDS plugin against stand-in servers."""
 
 import asyncio
 import json

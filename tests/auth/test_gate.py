@@ -1,4 +1,4 @@
-"""The gate: what each policy wants to know, and what is counted (operations.md 4.1, 4.2, 8)."""
+"""The gate: what each policy wants to know, and what is counted."""
 
 from dataclasses import dataclass, field
 
@@ -126,7 +126,7 @@ async def test_an_accepted_credential() -> None:
 
 
 async def test_only_reading_needs_a_future() -> None:
-    """A stream must end at ``exp``, so it cannot begin there (D22)."""
+    """A stream must end at ``exp``, so it cannot begin there."""
     made, _, _ = gate(Identity("user", "r", ("admin",), NOW_NS))
     for policy in (*NAMED, Policy.WRITE):
         assert await made.identify(policy, "x") is not None

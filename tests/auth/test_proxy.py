@@ -1,4 +1,4 @@
-"""Trusted-proxy mode (operations.md 4.2)."""
+"""Trusted-proxy mode."""
 
 import time
 

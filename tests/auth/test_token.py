@@ -1,4 +1,4 @@
-"""Tokens (operations.md 4.3): what is accepted, and that nothing else is."""
+"""Tokens: what is accepted, and that nothing else is."""
 
 import json
 from base64 import urlsafe_b64encode

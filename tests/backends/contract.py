@@ -1,4 +1,4 @@
-"""The contract every backend keeps (operations.md 1): one suite, run over each of them.
+"""The contract every backend keeps: one suite, run over each of them.
 
 To run it over a new backend, subclass ``BackendContract`` in a test module and give the subclass
 an async fixture ``backend`` that yields a fresh, empty one for the catalogue of
@@ -97,12 +97,12 @@ class BackendContract:
     """What the relay relies on."""
 
     async def test_sequences_are_contiguous_from_one(self, backend: Backend) -> None:
-        """D10: the first notification of a stream is 1, the next 2, and so on."""
+        """The first notification of a stream is 1, the next 2, and so on."""
         assert await append(backend, 5) == [1, 2, 3, 4, 5]
         assert await backend.bounds("ev") == Bounds(1, 5)
 
     async def test_streams_count_for_themselves(self, backend: Backend) -> None:
-        """D10: event types do not share a counter."""
+        """Event types do not share a counter."""
         await append(backend, 3)
         receipt = await backend.append(
             notification({"destination": "A", "note": "x"}, None, "diss2"), key="other"
@@ -180,7 +180,7 @@ class BackendContract:
                 assert wanted.select(got) == wanted.select(window), asked
 
     async def test_a_filter_on_a_field_beside_the_topic(self, backend: Backend) -> None:
-        """D13: a field that is no topic token is matched like one that is."""
+        """A field that is no topic token is matched like one that is."""
         for n, note in enumerate(["a", "b", "a", "a.b", "*"]):
             item = notification({"destination": "FOO", "note": note}, n, "diss2")
             await backend.append(item, key=note + str(n))
@@ -190,7 +190,7 @@ class BackendContract:
             assert [e.sequence for e in wanted.select(got)] == expected
 
     async def test_time_lookup(self, backend: Backend) -> None:
-        """from_date and to_date are inclusive at nanoseconds (http.md 7.2)."""
+        """from_date and to_date are inclusive at nanoseconds."""
         await append(backend, 10)
         stored = records(await read_all(backend, 1, 10))
         for record in stored:
@@ -203,7 +203,7 @@ class BackendContract:
         assert await backend.last_until("ev", 10**20) == 10
 
     async def test_a_repeated_key_stores_nothing(self, backend: Backend) -> None:
-        """http.md 8: the second append with a key answers with the first one's sequence."""
+        """The second append with a key answers with the first one's sequence."""
         first = await backend.append(notification(payload=1), key="same")
         again = await backend.append(notification(payload=2), key="same")
         other = await backend.append(notification(payload=3), key="other")
@@ -226,7 +226,7 @@ class BackendContract:
         )
 
     async def test_delete_leaves_a_hole(self, backend: Backend) -> None:
-        """D10, D24: one is gone, its neighbours keep their sequences, a second time is False."""
+        """One is gone, its neighbours keep their sequences, a second time is False."""
         await append(backend, 5)
         assert await backend.delete("ev", 3)
         assert not await backend.delete("ev", 3)
@@ -245,7 +245,7 @@ class BackendContract:
         assert await append_one(backend) == 6
 
     async def test_time_lookup_steps_over_holes(self, backend: Backend) -> None:
-        """to_date resolves to the last stored notification, not to a hole (http.md 11.2)."""
+        """to_date resolves to the last stored notification, not to a hole."""
         await append(backend, 4)
         stored = records(await read_all(backend, 1, 4))
         await backend.delete("ev", 4)
@@ -254,7 +254,7 @@ class BackendContract:
         assert await backend.first_since("ev", stored[0].stored_at_ns) == 2
 
     async def test_wipe_keeps_the_counter(self, backend: Backend) -> None:
-        """D10, D24: everything goes, the next sequence follows the last, and nothing is 'lost'."""
+        """Everything goes, the next sequence follows the last, and nothing is 'lost'."""
         await append(backend, 5)
         assert await backend.wipe("ev") == 5
         bounds = await backend.bounds("ev")
@@ -293,7 +293,7 @@ class BackendContract:
             assert [entry.sequence for entry in await first] == [1]
 
     async def test_generic_event_types(self, backend: Backend) -> None:
-        """D13: event types without schema are kept like all others, with every field."""
+        """Event types without schema are kept like all others, with every field."""
         item = notification({"b": "2", "a": "1"}, None, "made_up")
         await backend.append(item, key="g")
         batch = await backend.read("made_up", 1, 1, limit=10)
@@ -301,7 +301,7 @@ class BackendContract:
         assert "made_up" in await backend.event_types()
 
     async def test_a_second_spelling_is_refused(self, backend: Backend) -> None:
-        """domain.md 5: two event types cannot share a stream name."""
+        """Two event types cannot share a stream name."""
         await backend.append(notification({}, None, "Made_Up"), key="g")
         with pytest.raises(InvalidRequest, match="event_type 'made_up' conflicts"):
             await backend.append(notification({}, None, "made_up"), key="h")

@@ -1,4 +1,4 @@
-"""A metered backend keeps the backend contract, and counts its calls (operations.md 8)."""
+"""A metered backend keeps the backend contract, and counts its calls."""
 
 from collections.abc import AsyncIterator
 

@@ -114,7 +114,7 @@ def test_check_hides_secrets_and_tells_warnings_on_stderr() -> None:
 
 @pytest.mark.parametrize("command", ["serve", "check", "schema"])
 def test_faults_are_listed_together_on_stderr(command: str) -> None:
-    """Exit code 1, the contract's first line, then one line per fault."""
+    """Exit code 1, the protocol's first line, then one line per fault."""
     result = _run(
         command,
         "--config",

@@ -26,12 +26,12 @@ from aviso_server.settings import Fault
     ],
 )
 def test_events_follow_the_section(path: str, event: str) -> None:
-    """operations.md 9: the name tells which part of the configuration is at fault."""
+    """The name tells which part of the configuration is at fault."""
     assert event_of(Fault(path, "wrong")) == event
 
 
 def test_a_server_that_cannot_start_says_why_in_the_log(tmp_path: Path) -> None:
-    """operations.md 11: an ERROR record per fault on stdout, the faults on stderr, exit code 1."""
+    """An ERROR record per fault on stdout, the faults on stderr, exit code 1."""
     broken = document({"metrics": {"enabled": True}, "watch_endpoint": {"replay_batch_size": 0}})
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(broken))

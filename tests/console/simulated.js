@@ -1,5 +1,5 @@
 // A stream server in the page, with a clock of its own, that does to its connections what a script
-// says. It follows the wire contract: history up to the boundary, then live, a limit per request.
+// says. It follows the protocol: history up to the boundary, then live, a limit per request.
 //
 // `evaluate` gets this file as one function of a scenario: {kind, request, before, steps,
 // settle, and what the server is like}.

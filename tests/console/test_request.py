@@ -243,7 +243,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 def run(program: str, home: dict[str, str]) -> str:
     """What a program printed that ends by itself."""
-    # The client may die after its last line (clients.md 8): what it printed counts.
+    # The client may die after its last line: what it printed counts.
     done = subprocess.run(
         [sys.executable, "-c", program],
         env=home,

@@ -1,4 +1,4 @@
-"""Announcements: the payload rule, and the order of checks on notify (domain.md 4.1)."""
+"""Announcements: the payload rule, and the order of checks on notify."""
 
 import pytest
 from msgspec import UNSET, UnsetType
@@ -30,12 +30,12 @@ def asked(event_type: str, payload: "Json | UnsetType", **identifier: Json) -> N
     ],
 )
 def test_payloads_are_compact_and_sorted(payload: "Json | UnsetType", kept: bytes) -> None:
-    """http.md 8: values keep their value, objects their members, absent is null."""
+    """Values keep their value, objects their members, absent is null."""
     assert notification_of(SCHEMAS["ev"], asked("ev", payload, region="n")).payload == kept
 
 
 def test_required_payload() -> None:
-    """D21: an explicit null is a payload; an omitted one is refused after the identifier."""
+    """An explicit null is a payload; an omitted one is refused after the identifier."""
     schema = SCHEMAS["test_polygon"]
     place: dict[str, Json] = {"date": "20250706", "time": "12", "polygon": RING}
     assert notification_of(schema, asked("test_polygon", None, **place)).payload == b"null"
@@ -49,6 +49,6 @@ def test_required_payload() -> None:
 
 
 def test_topic_length_is_checked_last() -> None:
-    """domain.md 4.1: identifier, payload, then the topic."""
+    """Identifier, payload, then the topic."""
     with pytest.raises(InvalidRequest, match="Topic exceeds maximum length"):
         notification_of(SCHEMAS["ev"], asked("ev", UNSET, region="x" * 4000))

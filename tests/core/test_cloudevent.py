@@ -1,4 +1,4 @@
-"""CloudEvents: nine members, alphabetical, exact bytes (http.md 10)."""
+"""CloudEvents: nine members, alphabetical, exact bytes."""
 
 import json
 
@@ -16,8 +16,8 @@ FLAT = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
 TIME_NS = 1_772_618_400_123_456_789
 
 
-def test_the_contracts_example() -> None:
-    """The example of http.md 10, byte for byte."""
+def test_the_documented_example() -> None:
+    """The example of docs/protocol.md#a-notification, byte for byte."""
     item = notification(
         {"date": "2025-07-06", "time": "12:00", "polygon": RING}, {"note": "ok"}, "test_polygon"
     )
@@ -33,7 +33,7 @@ def test_the_contracts_example() -> None:
 
 
 def test_polygon_text_on_request() -> None:
-    """D15: ``polygon_output: string`` gives the stored text."""
+    """``polygon_output: string`` gives the stored text."""
     item = notification({"date": "20250706", "polygon": FLAT}, None, "area")
     rendered = Renderer("http://x/", polygon_text=True).render(Record(1, TIME_NS, item))
     event = json.loads(rendered)

@@ -1,4 +1,4 @@
-"""Constraint objects (domain.md 3)."""
+"""Constraint objects."""
 
 import re
 
@@ -116,7 +116,7 @@ def test_int_text_beyond_64_bit_never_matches() -> None:
     ],
 )
 def test_worked_float_examples(spec: dict[str, Json], text: str, expected: bool) -> None:
-    """The examples of domain.md 15."""
+    """Worked examples: what is refused, and what matches."""
     assert on_float(spec).test(text) is expected
 
 

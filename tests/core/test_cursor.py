@@ -1,4 +1,4 @@
-"""Start and end points (http.md 4.2 steps 9, 11, 12; 6.2; 7)."""
+"""Start and end points."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -66,7 +66,7 @@ def refusal(operation: Operation, **cursors: str) -> str:
     ],
 )
 def test_sequences_are_unsigned_decimals(text: str, sequence: int) -> None:
-    """One optional plus, leading zeros allowed, up to 64 bits (http.md 7.1)."""
+    """One optional plus, leading zeros allowed, up to 64 bits."""
     assert parse_sequence("from_id", text) == sequence
 
 
@@ -88,7 +88,7 @@ def test_sequences_are_unsigned_decimals(text: str, sequence: int) -> None:
     ],
 )
 def test_other_sequences_are_refused_with_the_value_as_sent(text: str) -> None:
-    """http.md 6.2 and 7.1."""
+    """Anything but digits is refused, with the text as sent."""
     with pytest.raises(InvalidRequest) as raised:
         parse_sequence("to_id", text)
     assert raised.value.message == excerpt(
@@ -98,7 +98,7 @@ def test_other_sequences_are_refused_with_the_value_as_sent(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "\t\n"])
 def test_blank_cursors_are_called_empty(text: str) -> None:
-    """Blank after trimming has its own message for both kinds (http.md 6.2)."""
+    """Blank after trimming has its own message for both kinds."""
     with pytest.raises(InvalidRequest) as raised:
         parse_sequence("from_id", text)
     assert raised.value.message == (
@@ -114,7 +114,7 @@ def test_blank_cursors_are_called_empty(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "ns"),
     [
-        # rule 2: epochs
+        # epochs
         ("1749474900", NOON_NS),
         ("+1749474900", NOON_NS),
         ("00001749474900", NOON_NS),
@@ -124,7 +124,7 @@ def test_blank_cursors_are_called_empty(text: str) -> None:
         ("99999999999", 99_999_999_999 * 10**9),
         ("100000000000", 100_000_000_000 * 10**6),
         ("253402300799999", 253_402_300_799_999 * 10**6),
-        # rule 3: RFC 3339
+        # RFC 3339
         ("2025-06-09T13:15:00Z", NOON_NS),
         ("2025-06-09t13:15:00z", NOON_NS),
         ("2025-06-09 13:15:00Z", NOON_NS),
@@ -138,20 +138,20 @@ def test_blank_cursors_are_called_empty(text: str) -> None:
         ("2025-06-09T13:14:60.9Z", NOON_NS),
         ("1969-12-31T23:59:59.5Z", -500_000_000),
         ("0001-01-01T00:00:00Z", -62_135_596_800 * 10**9),
-        # rule 4: a space, a loose offset, short numbers
+        # a space, a loose offset, short numbers
         ("2025-06-09 13:15:00+00:00", NOON_NS),
         ("2025-06-09 15:15:00+0200", NOON_NS),
         ("2025-06-09 11:15:00 -0200", NOON_NS),
         ("2025-06-09 13:15:00.25  +00:00", NOON_NS + 250_000_000),
         ("2025-6-9 13:15:0 +0000", NOON_NS),
-        # rule 5: no offset is UTC
+        # no offset is UTC
         ("2025-06-09 13:15:00", NOON_NS),
         ("2025-06-09T13:15:00", NOON_NS),
         ("2025-6-9T13:15:0.000000001", NOON_NS + 1),
     ],
 )
 def test_every_accepted_form_of_a_date(text: str, ns: int) -> None:
-    """http.md 7.2 rules 2 to 5, exact to the nanosecond."""
+    """Every form of docs/protocol.md#start-and-end-points, exact to the nanosecond."""
     assert parse_moment("from_date", text) == ns
 
 
@@ -194,7 +194,7 @@ def test_every_accepted_form_of_a_date(text: str, ns: int) -> None:
     ],
 )
 def test_every_refused_form_of_a_date(text: str, why: str) -> None:
-    """http.md 7.2: the outer message shows the text as sent, the inner one trimmed."""
+    """The outer message shows the text as sent, the inner one trimmed."""
     with pytest.raises(InvalidRequest) as raised:
         parse_moment("from_date", text)
     assert raised.value.message == (
@@ -255,7 +255,7 @@ def test_any_text_is_read_or_refused_as_invalid(text: str) -> None:
 
 
 def test_a_watch_starts_live_at_a_sequence_or_at_a_time() -> None:
-    """http.md 7.3: no start is live only; one start is history, then live."""
+    """No start is live only; one start is history, then live."""
     assert window(request(), Operation.WATCH) == Window()
     assert window(request(from_id="5"), Operation.WATCH) == Window(FromSequence(5))
     assert window(request(from_date="0"), Operation.WATCH) == Window(FromTime(0))
@@ -272,20 +272,20 @@ def test_a_watch_starts_live_at_a_sequence_or_at_a_time() -> None:
 def test_a_replay_combines_any_start_with_any_end(
     start_text: dict[str, str], start: Start, end_text: dict[str, str], end: End | None
 ) -> None:
-    """Any kind of start goes with any kind of end, and both are inclusive (http.md 7.3)."""
+    """Any kind of start goes with any kind of end, and both are inclusive."""
     replay = window(request(**start_text, **end_text), Operation.REPLAY)
     assert replay == Window(start, end)
 
 
 def test_a_future_start_is_not_an_error() -> None:
-    """D25: a start beyond everything is an empty replay, which is not decided here."""
+    """A start beyond everything is an empty replay, which is not decided here."""
     assert window(request(from_date="9999-12-31T23:59:59-23:59"), Operation.REPLAY).start
     assert window(request(from_id="18446744073709551615"), Operation.REPLAY).start
 
 
 @pytest.mark.parametrize("end", [{"to_id": "x"}, {"to_date": ""}])
 def test_ends_are_refused_on_watch_and_notify(end: dict[str, str]) -> None:
-    """Presence alone is refused, before any text is read (http.md 4.1 step 8, 4.2 step 9)."""
+    """Presence alone is refused, before any text is read."""
     text = "to_id and to_date are only supported for the replay endpoint, not /"
     assert refusal(Operation.WATCH, from_id="x", **end) == f"{text}watch"
     with pytest.raises(InvalidRequest) as raised:
@@ -294,13 +294,13 @@ def test_ends_are_refused_on_watch_and_notify(end: dict[str, str]) -> None:
 
 
 def test_notify_ignores_starts() -> None:
-    """http.md 3: notify accepts and ignores from_id and from_date, whatever they say."""
+    """Notify accepts and ignores from_id and from_date, whatever they say."""
     refuse_ends(request(from_id="x", from_date="y"))
     with pytest.raises(InvalidRequest):
         refuse_ends(request(from_id="x", from_date="y", to_id="1"))
 
 
-def test_starts_are_checked_in_the_contracts_order() -> None:
+def test_starts_are_checked_in_the_documented_order() -> None:
     """from_id syntax, from_date syntax, both, neither, and only then the ends (4.2)."""
     bad = {"to_id": "x", "to_date": "x"}
     replay = Operation.REPLAY
@@ -339,7 +339,7 @@ def test_an_end_before_its_start_is_refused() -> None:
 
 
 def test_an_end_of_zero_is_an_empty_replay() -> None:
-    """http.md 7.1: to_id 0 is allowed with the start that means the beginning."""
+    """To_id 0 is allowed with the start that means the beginning."""
     assert window(request(from_id="0", to_id="0"), Operation.REPLAY) == Window(
         FromSequence(0), ToSequence(0)
     )

@@ -11,7 +11,7 @@ from aviso_server.core.fields.moment import DateField
 
 @given(st.text(max_size=LONGEST))
 def test_ordinary_texts_are_shown_as_they_are(text: str) -> None:
-    """Up to the limit nothing changes: messages are a contract, byte for byte."""
+    """Up to the limit nothing changes: messages are fixed, byte for byte."""
     assert excerpt(text) == text
 
 

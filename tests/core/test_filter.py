@@ -1,4 +1,4 @@
-"""The filter: scalar and vectorised agree, and mean what the contract says (domain.md 7)."""
+"""The filter: scalar and vectorised agree, and mean what docs/schema.md says."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def item(**identifier: str) -> Notification:
 
 @given(filters(), st.lists(notifications(), max_size=20))
 def test_scalar_is_vectorised(asked: Filter, drawn: list[Notification]) -> None:
-    """design.md invariant 3: deciding one by one and as a batch gives the same answer."""
+    """Deciding one by one and as a batch gives the same answer."""
     entries = stored(drawn)
     one_by_one = [n for n, notification in enumerate(drawn, 1) if asked.matches(notification)]
     assert [entry.sequence for entry in asked.select(entries)] == one_by_one
@@ -41,7 +41,7 @@ def test_an_empty_filter_is_everything() -> None:
 
 
 def test_a_missing_field_never_matches() -> None:
-    """A scalar or a constraint on a field that is absent is false, never an error (domain.md 7)."""
+    """A scalar or a constraint on a field that is absent is false, never an error."""
     assert not Filter((("a", "1"),)).matches(item(b="1"))
     above = requested(SCHEMA, {"level": {"gte": -5}}, Operation.WATCH)
     assert above.matches(item(level="3"))
@@ -50,7 +50,7 @@ def test_a_missing_field_never_matches() -> None:
 
 
 def test_a_star_is_a_value() -> None:
-    """D17: a client-sent star is not a wildcard."""
+    """A client-sent star is not a wildcard."""
     assert Filter((("a", "*"),)).matches(item(a="*"))
     assert not Filter((("a", "*"),)).matches(item(a="x"))
 

@@ -1,4 +1,4 @@
-"""Frames: the exact bytes of http.md 9.2."""
+"""Frames: their exact bytes (docs/protocol.md#control-frames)."""
 
 import pytest
 from support.relay import NOW_NS, REQUEST_ID

@@ -1,4 +1,4 @@
-"""Areas, clouds and the spatial tests (domain.md 8, D16)."""
+"""Areas, clouds and the spatial tests."""
 
 import json
 import pickle
@@ -121,13 +121,13 @@ def test_large_rings_agree_with_geos(seed: int) -> None:
     ],
 )
 def test_shapes_that_touch_match(one: Area, other: Area, expected: bool) -> None:
-    """Corner, edge, containment, lobes, lines and dots: sharing one point is enough (D16)."""
+    """Corner, edge, containment, lobes, lines and dots: sharing one point is enough."""
     assert both(Intersects(one), other) is expected
     assert both(Intersects(other), one) is expected
 
 
 def test_worked_examples() -> None:
-    """The polygon examples of domain.md 15."""
+    """Worked examples with polygons."""
     near = ((52.52, 13.45), (52.62, 13.55), (52.52, 13.65), (52.42, 13.55), (52.52, 13.45))
     assert both(Intersects(Area.of(near)), DIAMOND)
     assert not both(Intersects(Area.of(near)), square(10.0, 10.0, 0.2))

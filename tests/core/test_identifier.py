@@ -1,4 +1,4 @@
-"""Identifiers: presence rules and the order of errors (domain.md 4 and 5, D12, D20)."""
+"""Identifiers: presence rules and the order of errors."""
 
 import pytest
 from support.config import settings
@@ -155,7 +155,7 @@ def test_spatial_filters() -> None:
 
 
 def test_spatial_values_are_geometry_not_text() -> None:
-    """D14: spatial fields are kept beside the other values."""
+    """Spatial fields are kept beside the other values."""
     with_area = announced(POLYGON, {"date": "20250706", "time": "12", "polygon": RING})
     with_cloud = announced(CLOUD, {"date": "20250706", "point_cloud": RING})
     assert isinstance(with_area.geometry, Area)
@@ -165,7 +165,7 @@ def test_spatial_values_are_geometry_not_text() -> None:
 
 
 def test_a_constraint_satisfies_a_required_field() -> None:
-    """domain.md 3: ``required`` asks for the field, not for a scalar."""
+    """``required`` asks for the field, not for a scalar."""
     schema = settings(
         schemas={
             "x": {
@@ -178,7 +178,7 @@ def test_a_constraint_satisfies_a_required_field() -> None:
 
 
 def test_endpoint_level_spatial_checks() -> None:
-    """http.md 6.2: point on notify, polygon with point, and a bad point."""
+    """Point on notify, polygon with point, and a bad point."""
     with pytest.raises(InvalidRequest, match="only supported for watch/replay endpoints"):
         refuse_point({"point": None})
     with pytest.raises(InvalidRequest, match="Cannot specify both identifier"):

@@ -1,4 +1,4 @@
-"""Reading and writing JSON (http.md 2, 3)."""
+"""Reading and writing JSON."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def _depth(value: Json) -> int:
 
 
 def oracle(body: bytes) -> Json:
-    """The standard library's reading plus the contract's extra refusals; ValueError if refused."""
+    """The standard library's reading plus the protocol's extra refusals; ValueError if refused."""
     text = body.decode()
     if text.startswith("\ufeff"):
         raise ValueError
@@ -85,7 +85,7 @@ def test_what_is_written_is_read_back(value: Json) -> None:
 
 @given(VALUES)
 def test_writing_is_compact_sorted_and_raw(value: Json) -> None:
-    """The spelling is that of sorted keys, no spaces and raw UTF-8 (http.md 2)."""
+    """The spelling is that of sorted keys, no spaces and raw UTF-8."""
     spelled = compact(value)
     assert compact(parse(spelled)) == spelled
     assert spelled == spelled.strip()
@@ -106,7 +106,7 @@ def test_any_bytes_are_read_or_refused_as_malformed(body: bytes) -> None:
 
 @given(st.lists(PIECES).map(lambda parts: "".join(parts).encode()))
 def test_scraps_of_json_are_judged_as_the_standard_library_judges_them(body: bytes) -> None:
-    """Validity agrees with Python's json module and the contract's extra rules."""
+    """Validity agrees with Python's json module and the protocol's extra rules."""
     agree(body)
 
 
@@ -154,7 +154,7 @@ def test_damaged_documents_are_judged_as_the_standard_library_judges_them(
     ],
 )
 def test_each_kind_of_malformed_text_is_refused(body: bytes) -> None:
-    """Every syntax fault http.md 3 lists is a MalformedBody with a place."""
+    """Every syntax fault is a MalformedBody with a place."""
     agree(body)
     with pytest.raises(MalformedBody):
         parse(body)
@@ -174,7 +174,7 @@ def test_each_kind_of_malformed_text_is_refused(body: bytes) -> None:
     ],
 )
 def test_the_place_of_a_fault_is_told(body: bytes, message: str) -> None:
-    """Lines and columns count from 1 and columns count bytes (http.md 6.1)."""
+    """Lines and columns count from 1 and columns count bytes."""
     assert reason(body) == f"JSON parsing failed: {message}"
 
 
@@ -185,7 +185,7 @@ def test_the_opening_words_are_the_callers() -> None:
 
 
 def test_the_last_of_duplicate_keys_wins() -> None:
-    """Duplicate keys are not an error (http.md 3)."""
+    """Duplicate keys are not an error."""
     assert parse(b'{"a":1,"b":2,"a":3}') == {"a": 3, "b": 2}
 
 

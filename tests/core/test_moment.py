@@ -1,4 +1,4 @@
-"""Moments as text (http.md 6.2, 9.1, 10)."""
+"""Moments as text."""
 
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ MOMENTS = st.integers(FIRST_NS, LAST_NS)
     ],
 )
 def test_the_fraction_is_the_shortest_lossless_one(ns: int, text: str) -> None:
-    """0, 3, 6 or 9 digits, never more than needed (http.md 10)."""
+    """0, 3, 6 or 9 digits, never more than needed."""
     assert rfc3339(ns) == text
     assert rfc3339_offset(ns) == text.removesuffix("Z") + "+00:00"
 
@@ -43,7 +43,7 @@ def test_no_nanosecond_is_lost(ns: int) -> None:
 
 @given(MOMENTS)
 def test_seconds_are_truncated_towards_the_past(ns: int) -> None:
-    """Whole seconds in 20 characters, never later than the moment (http.md 9.1)."""
+    """Whole seconds in 20 characters, never later than the moment."""
     assert seconds(ns) == rfc3339(ns // 10**9 * 10**9)
     assert len(seconds(ns)) == 20
 

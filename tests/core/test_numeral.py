@@ -1,4 +1,4 @@
-"""Numbers as text (domain.md 2.5, 2.6)."""
+"""Numbers as text."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_float_text_is_plain(value: float) -> None:
     ],
 )
 def test_float_text_examples(value: float, text: str) -> None:
-    """The contract's examples, and the words that messages use for what is not finite."""
+    """The protocol's examples, and the words that messages use for what is not finite."""
     assert float_text(value) == text
 
 

@@ -1,4 +1,4 @@
-"""Exact planar arithmetic, against fractions (D16)."""
+"""Exact planar arithmetic, against fractions."""
 
 import math
 

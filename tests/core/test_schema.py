@@ -1,4 +1,4 @@
-"""The catalogue: strict and generic mode, names, the public view (domain.md 5 and 14)."""
+"""The catalogue: strict and generic mode, names, the public view."""
 
 import pytest
 from support.config import settings
@@ -20,7 +20,7 @@ def test_strictness_follows_the_schema() -> None:
 
 
 def test_unknown_event_types() -> None:
-    """D12: refused by name, with the configured ones sorted."""
+    """Refused by name, with the configured ones sorted."""
     with pytest.raises(UnknownEventType) as caught:
         CONFIGURED.find("Extreme")
     assert caught.value.message == "unknown event type 'Extreme'"
@@ -45,7 +45,7 @@ def test_generic_names_cannot_take_a_configured_stream() -> None:
 
 
 def test_resolving_admin_names() -> None:
-    """http.md 13: exact, then ignoring case, then the stream name."""
+    """Exact, then ignoring case, then the stream name."""
     assert CONFIGURED.resolve("extreme") == "extreme"
     assert CONFIGURED.resolve("EXTREME") == "extreme"
     assert CONFIGURED.resolve("diss") == "diss2"
@@ -54,8 +54,8 @@ def test_resolving_admin_names() -> None:
     assert CONFIGURED.resolve("MADE_UP", ["made_up"]) == "made_up"
 
 
-def test_the_public_view_of_the_contract() -> None:
-    """The example of domain.md 14, byte for byte."""
+def test_the_public_view_of_the_specification() -> None:
+    """The public view of a schema, byte for byte."""
     schema = settings(
         schemas={
             "x": {
@@ -89,6 +89,6 @@ def test_the_public_view_of_the_contract() -> None:
 
 
 def test_labels_are_bounded() -> None:
-    """domain.md 5: metrics never carry a name that a client made up."""
+    """Metrics never carry a name that a client made up."""
     assert CONFIGURED.label("ev") == "ev"
     assert CONFIGURED.label("made_up") == "generic"

@@ -1,4 +1,4 @@
-"""The sign of a cross product, against fractions; each step by itself (D16)."""
+"""The sign of a cross product, against fractions; each step by itself."""
 
 import math
 from fractions import Fraction

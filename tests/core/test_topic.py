@@ -1,4 +1,4 @@
-"""Topics: the codec, building, reading back, the request pattern (domain.md 6)."""
+"""Topics: the codec, building, reading back, the request pattern."""
 
 import pytest
 from hypothesis import given
@@ -43,7 +43,7 @@ GENERIC = Catalogue(strict=False).find("made_up")
     ],
 )
 def test_codec_table(logical: str, wire: str) -> None:
-    """The contract's table, both ways."""
+    """The protocol's table, both ways."""
     assert encode_token(logical) == wire
     assert decode_token(wire) == logical
 
@@ -88,7 +88,7 @@ def test_subjects_round_trip(tokens: list[str]) -> None:
 
 
 def test_examples() -> None:
-    """The contract's examples of stored topics."""
+    """The protocol's examples of stored topics."""
     extreme = CATALOGUE.schemas["extreme"]
     values = {"region": "north", "run_time": "1200", "severity": "4", "anomaly": "42.5"}
     tokens = tokens_of(extreme, values, None)
@@ -98,7 +98,7 @@ def test_examples() -> None:
 
 
 def test_a_polygon_in_key_order_contributes_its_text() -> None:
-    """domain.md 6.2; it is still read back from the geometry, not from the token."""
+    """It is a token, and still read back from the geometry, not from the token."""
     schema = Schema("area", SCHEMA.fields, base="area", key_order=("tag", "polygon"))
     area = Area(((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)), "(0,0,0,1,1,1,0,0)")
     tokens = tokens_of(schema, {"tag": "a"}, area)
@@ -125,7 +125,7 @@ def test_long_topics_are_refused() -> None:
 
 
 def test_reading_back_tolerates_other_lengths() -> None:
-    """domain.md 6.3: surplus tokens are ignored, missing ones leave the field out."""
+    """Surplus tokens are ignored, missing ones leave the field out."""
     extreme = CATALOGUE.schemas["extreme"]
     assert identifier_of(extreme, ("extreme", "north")) == {"region": "north"}
     assert len(identifier_of(extreme, ("extreme", *"abcdefg"))) == 4
@@ -139,7 +139,7 @@ def test_tokens_carry_the_key_order_fields(notification: Notification) -> None:
 
 
 def test_request_patterns() -> None:
-    """domain.md 6.4: values where fixed, a star where free, constrained or spatial."""
+    """Values where fixed, a star where free, constrained or spatial."""
     extreme = CATALOGUE.schemas["extreme"]
     asked = requested(extreme, {"region": "North", "severity": {"gte": 4}}, Operation.WATCH)
     assert pattern(extreme, asked) == "extreme.north.*.*.*"

@@ -1,4 +1,4 @@
-"""Request bodies: precedence and literal texts (http.md 3, 4, 6.1, 13)."""
+"""Request bodies: precedence and literal texts."""
 
 import json
 from collections.abc import Callable
@@ -65,14 +65,14 @@ def test_a_full_request_is_read() -> None:
 
 
 def test_an_omitted_payload_differs_from_null() -> None:
-    """D21: an explicit null is present, an omitted payload is not."""
+    """An explicit null is present, an omitted payload is not."""
     assert parse_request(body()).payload is UNSET
     assert parse_request(body(payload=None)).payload is None
 
 
 @pytest.mark.parametrize("name", ["from_id", "from_date", "to_id", "to_date"])
 def test_cursors_are_text_integers_or_absent(name: str) -> None:
-    """D18: an integer is its decimal text, at any size and sign; null is absent."""
+    """An integer is its decimal text, at any size and sign; null is absent."""
     assert getattr(parse_request(body(**{name: 1740509903710})), name) == "1740509903710"
     assert getattr(parse_request(body(**{name: -5})), name) == "-5"
     assert getattr(parse_request(body(**{name: 10**30})), name) == str(10**30)
@@ -93,7 +93,7 @@ def test_cursors_are_text_integers_or_absent(name: str) -> None:
     ],
 )
 def test_other_cursors_are_shape_errors(name: str, value: str, found: str) -> None:
-    """Booleans, fractional numbers, arrays and objects are refused, 1.0 too (http.md 3)."""
+    """Booleans, fractional numbers, arrays and objects are refused, 1.0 too."""
     text = f'{{"event_type":"mars","identifier":{{}},"{name}":{value}}}'.encode()
     assert refused(text, WrongShape) == (
         f"Request deserialization failed: invalid type: {found}, expected a string"
@@ -122,13 +122,13 @@ def test_other_cursors_are_shape_errors(name: str, value: str, found: str) -> No
         ('"é"', 'invalid type: string "é", expected struct NotificationRequest'),
     ],
 )
-def test_shape_errors_have_the_contracts_words(text: str, why: str) -> None:
-    """http.md 6.1, byte for byte."""
+def test_shape_errors_have_fixed_words(text: str, why: str) -> None:
+    """The first wrong type or missing member, byte for byte."""
     assert refused(text.encode(), WrongShape) == f"Request deserialization failed: {why}"
 
 
 def test_an_unknown_member_is_named_with_the_allowed_ones() -> None:
-    """The alphabetically first unknown member is named (http.md 6.1)."""
+    """The alphabetically first unknown member is named."""
     message = (
         "Request contains unknown fields: Unknown field 'Foo' in request. Allowed fields: "
         '["event_type", "identifier", "from_id", "from_date", "to_id", "to_date", "payload"]'
@@ -137,19 +137,19 @@ def test_an_unknown_member_is_named_with_the_allowed_ones() -> None:
 
 
 def test_an_unknown_member_beats_a_shape_error() -> None:
-    """http.md 4: syntax, then unknown member, then shape."""
+    """Syntax, then unknown member, then shape."""
     refused(b'{"foo":1,"event_type":5}', UnknownMember)
     refused(b'{"foo":1,"event_type":5', MalformedBody)
 
 
 def test_types_are_examined_alphabetically_and_before_missing_members() -> None:
-    """http.md 6.1: the first wrong type by name, then missing members."""
+    """The first wrong type by name, then missing members."""
     assert "floating point" in refused(b'{"to_id":[],"identifier":null,"from_id":1.5}', WrongShape)
     assert "sequence" in refused(b'{"to_id":[]}', WrongShape)
 
 
 def test_the_last_of_duplicate_members_wins_whatever_the_first_was() -> None:
-    """http.md 3: a wrong earlier duplicate is forgotten."""
+    """A wrong earlier duplicate is forgotten."""
     text = (
         b'{"event_type":5,"identifier":[],"from_id":[],'
         b'"event_type":"a","identifier":{"x":1},"from_id":7}'
@@ -183,7 +183,7 @@ def test_any_bytes_give_a_request_error_or_a_request(text: bytes) -> None:
 
 
 def test_a_wipe_names_its_stream_and_ignores_other_members() -> None:
-    """http.md 13: other members are ignored."""
+    """Other members are ignored."""
     assert parse_wipe(b'{"stream_name":"MARS","force":true}') == "MARS"
 
 
@@ -196,8 +196,8 @@ def test_a_wipe_names_its_stream_and_ignores_other_members() -> None:
         ("[]", "invalid type: sequence, expected struct WipeStreamRequest"),
     ],
 )
-def test_wipe_shape_errors_have_the_contracts_words(text: str, why: str) -> None:
-    """http.md 13: the prefix is that of the reference server."""
+def test_wipe_shape_errors_have_fixed_words(text: str, why: str) -> None:
+    """The prefix is that of the reference server."""
     with pytest.raises(WrongShape) as raised:
         parse_wipe(text.encode())
     assert raised.value.message == f"Json deserialize error: {why}"

@@ -1,4 +1,4 @@
-"""The dearest body there is: searched for, and held to the budget of one turn of the loop (D37)."""
+"""The dearest body there is: searched for, and held to the budget of one turn of the loop."""
 
 from collections.abc import Callable
 from random import Random

@@ -1,4 +1,4 @@
-"""Access control on real sockets: every caller on every route (operations.md 4, D22)."""
+"""Access control on real sockets: every caller on every route."""
 
 import json
 from collections.abc import AsyncIterator
@@ -171,7 +171,7 @@ async def test_each_notification_of_a_batch_is_authorised_by_its_own_event_type(
 
 
 async def test_idempotency_keys_belong_to_their_caller(wire: Wire) -> None:
-    """D35: one user's key is no repeat of another's, nor of an anonymous one; in a batch too."""
+    """One user's key is no repeat of another's, nor of an anonymous one; in a batch too."""
     first, second = ("a/b", "c", ()), ("b", "c/a", ())
     callers: list[User] = [NOBODY, first, second, WRITER]
     key = ("Idempotency-Key", "one-key-for-all")
@@ -275,7 +275,7 @@ async def test_who_am_i_without_authentication() -> None:
         assert shown["expires_at"] is None
 
 
-# Order of checks (http.md 4)
+# Order of checks
 
 
 async def test_credentials_are_judged_before_the_body(shared: Client, wire: Wire) -> None:
@@ -353,7 +353,7 @@ async def test_spellings_of_an_admin_path_never_get_past_the_check(
 ) -> None:
     """Encoded, doubled, dotted: the admin route needs the admin role, anything else is not there.
 
-    D22: an anonymous caller gets 401 exactly where an administrator gets through.
+    An anonymous caller gets 401 exactly where an administrator gets through.
     """
     anonymous = await wire.ask("DELETE", path)
     assert anonymous.status in {401, 404, 405}
@@ -409,8 +409,8 @@ async def test_every_spelling_is_unknown_or_checked(shared: Client, asked: tuple
         assert answer.status == 401, (method, path, answer.body)
 
 
-def test_every_route_has_the_policy_of_the_contract() -> None:
-    """http.md 1, and nothing is public by accident."""
+def test_every_route_has_the_policy_of_the_specification() -> None:
+    """Every route has its policy, and nothing is public by accident."""
     policies = {(route.method, route.path.split("{")[0]): route.policy for route in ROUTES}
     public = {path for (_, path), policy in policies.items() if policy is Policy.PUBLIC}
     assert public == {
@@ -458,7 +458,7 @@ async def test_a_route_without_policy_is_for_administrators(
 
 
 async def test_a_watch_ends_with_its_token(shared: Client) -> None:
-    """D22: announced in the opening frame, and kept."""
+    """Announced in the opening frame, and kept."""
     head = dict([bearer(token(READ_ONLY, lives_s=3))])
     body = {"event_type": "roles", "identifier": {}}
     async with opened(f"{shared.running.url}{WATCH}", body, head) as stream:

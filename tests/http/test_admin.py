@@ -1,4 +1,4 @@
-"""The admin endpoints (http.md 13)."""
+"""The admin endpoints."""
 
 import json
 from urllib.parse import quote
@@ -63,7 +63,7 @@ async def test_a_stream_has_several_names(client: Client, name: str) -> None:
     assert await stored(client, "diss2", filtered) == []
     assert await stored(client, "ev", {}) == [1]
     answer = await client.notify("diss2", {"destination": "a", "note": "2"})
-    assert answer["sequence"] == 2  # D10: wipes do not reset the numbering
+    assert answer["sequence"] == 2  # Wipes do not reset the numbering
 
 
 async def test_an_exact_event_type_goes_before_a_base() -> None:
@@ -171,7 +171,7 @@ async def test_wiping_everything(client: Client) -> None:
     ["diss2@2", "DISS2@2", "diss@2", "Diss@02", "diss2@+2", " diss2@2 ", "diss2@" + "0" * 50 + "2"],
 )
 async def test_one_notification_is_deleted(client: Client, notification_id: str) -> None:
-    """The id is trimmed, its left side resolves like a wipe name; a hole is left (D10)."""
+    """The id is trimmed, its left side resolves like a wipe name; a hole is left."""
     for note in "abc":
         await client.notify("diss2", {"destination": "a", "note": note})
     async with wired(client.running) as wire:
@@ -221,7 +221,7 @@ MISSING = "Notification not found"
 async def test_bad_ids_are_refused(
     wire: Wire, notification_id: str, status: int, message: str
 ) -> None:
-    """Syntax is a 400, absence a 404 (D24); the id is echoed decoded."""
+    """Syntax is a 400, absence a 404; the id is echoed decoded."""
     assert_deleted(await delete(wire, notification_id), status, message, notification_id)
 
 
@@ -234,7 +234,7 @@ async def test_a_failed_delete_is_a_500() -> None:
 
 
 async def test_live_streams_survive_a_wipe(client: Client) -> None:
-    """A watch goes on after a wipe and a deletion (http.md 13)."""
+    """A watch goes on after a wipe and a deletion."""
     async with client.watch("ev", {}) as stream, wired(client.running) as wire:
         await stream.next()
         await client.notify("ev", {"region": "n"})

@@ -1,4 +1,4 @@
-"""Request bodies: their limit, their encodings, and what they cost (http.md 2, D19)."""
+"""Request bodies: their limit, their encodings, and what they cost."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Connections below routing: bad heads, broken bodies, time limits, disconnects (http.md 1.1)."""
+"""Connections below routing: bad heads, broken bodies, time limits, disconnects."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -78,7 +78,7 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 )
 @pytest.mark.parametrize("cut", [0, 30_000], ids=["at once", "in pieces"])
 async def test_heads_up_to_the_limit_are_read(served: Edge, head: bytes, cut: int) -> None:
-    """A token with hundreds of roles is larger than the 8190 bytes that aiohttp allows (D32)."""
+    """A token with hundreds of roles is larger than the 8190 bytes that aiohttp allows."""
     async with wired(served.running) as wire:
         await wire.send(head[:cut])
         if cut:
@@ -101,7 +101,7 @@ async def test_heads_up_to_the_limit_are_read(served: Edge, head: bytes, cut: in
 )
 @pytest.mark.parametrize("cut", [0, 500], ids=["at once", "in pieces"])
 async def test_heads_over_the_limit_are_431(served: Edge, head: bytes, cut: int) -> None:
-    """In the usual shape, with an id that the log has; the connection ends (D32)."""
+    """In the usual shape, with an id that the log has; the connection ends."""
     with recorded() as kept:
         async with wired(served.running) as wire:
             await wire.send(head[:cut])
@@ -189,7 +189,7 @@ async def test_an_idle_connection_is_closed(served: Edge) -> None:
 
 
 async def test_an_idle_connection_is_kept_longer_than_a_head_may_take() -> None:
-    """Pools of clients keep connections for a while, and must not meet the close (D33)."""
+    """Pools of clients keep connections for a while, and must not meet the close."""
     rules = Rules(head_s=0.2, idle_s=60)
     async with (
         edge(settings(), Parts(connections=rules)) as patient,
@@ -299,7 +299,7 @@ class _Unreachable(Failing):
 
 
 async def test_a_fault_before_the_headers_is_a_500() -> None:
-    """http.md 5: an unexpected exception has a fixed answer that tells nothing else."""
+    """An unexpected exception has a fixed answer that tells nothing else."""
     parts = Parts(_Unreachable({}))
     async with edge(settings(), parts) as broken, wired(broken.running) as wire:
         with recorded() as kept:

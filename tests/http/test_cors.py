@@ -1,4 +1,4 @@
-"""Cross-origin requests: the contract's one header by default, allowed origins when configured."""
+"""Cross-origin requests: the protocol's one header by default, allowed origins when configured."""
 
 from collections.abc import AsyncIterator
 
@@ -57,7 +57,7 @@ def path(route: Route) -> str:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 async def test_by_default_only_streams_say_anything(shared: Client, route: Route) -> None:
-    """OPTIONS is 405 and no answer but a stream's has a CORS header (http.md 1.1, 2)."""
+    """OPTIONS is 405 and no answer but a stream's has a CORS header."""
     asked = await ask(shared, "OPTIONS", path(route), GOOD, Access_Control_Request_Method="POST")
     assert (asked.status, cors(asked)) == (405, {})
     if route.method == "GET":

@@ -1,4 +1,4 @@
-"""The error matrix, byte for byte, and the order of checks (http.md 4, 5, 6)."""
+"""The error matrix, byte for byte, and the order of checks."""
 
 import json
 import re
@@ -130,7 +130,7 @@ class Case(NamedTuple):
     ],
 )
 async def test_bad_json_is_refused(wire: Wire, endpoint: str, body: bytes) -> None:
-    """http.md 3: everything that is not plain JSON is INVALID_JSON, with the place."""
+    """Everything that is not plain JSON is INVALID_JSON, with the place."""
     answer = await post(wire, endpoint, body)
     message = answer.data["message"]
     assert re.fullmatch(r"JSON parsing failed: .+ at line \d+ column \d+", message, re.DOTALL)
@@ -190,7 +190,7 @@ async def test_unknown_members_are_refused(
     ],
 )
 async def test_wrong_shapes_are_refused(wire: Wire, endpoint: str, body: object, text: str) -> None:
-    """Types alphabetically by member, then missing members (http.md 6.1)."""
+    """Types alphabetically by member, then missing members."""
     answer = await post(wire, endpoint, body)
     assert_refused(answer, endpoint, "INVALID_REQUEST_SHAPE", SHAPE + text)
 
@@ -198,7 +198,7 @@ async def test_wrong_shapes_are_refused(wire: Wire, endpoint: str, body: object,
 @pytest.mark.parametrize("endpoint", LABELS)
 @pytest.mark.parametrize("event_type", ["nope", "EV", "", "ev ", "é", "a'b", "x" * 5000])
 async def test_unknown_event_types_are_refused(wire: Wire, endpoint: str, event_type: str) -> None:
-    """Strict mode names the configured ones, sorted; names are exact (D12, D20)."""
+    """Strict mode names the configured ones, sorted; names are exact."""
     answer = await post(wire, endpoint, request_for(event_type))
     assert_refused(
         answer,
@@ -331,7 +331,7 @@ async def test_ends_are_for_replay_only(wire: Wire, endpoint: str, body: object)
 async def test_streams_are_refused_in_order(
     wire: Wire, endpoint: str, body: object, message: str
 ) -> None:
-    """http.md 4.2 steps 10 to 13: most of these break a later rule too, which is not reported."""
+    """Most of these break a later rule too, which is not reported."""
     assert_refused(await post(wire, endpoint, body), endpoint, INVALID[endpoint], message)
 
 
@@ -376,7 +376,7 @@ ANNOUNCED = [
 
 @pytest.mark.parametrize(("body", "message"), ANNOUNCED)
 async def test_notifications_are_refused_in_order(wire: Wire, body: object, message: str) -> None:
-    """http.md 4.1 steps 9 and 12: names, fields in schema order, payload, topic length."""
+    """Names, fields in schema order, payload, topic length."""
     assert_refused(await post(wire, NOTIFY, body), NOTIFY, INVALID[NOTIFY], message)
 
 
@@ -410,7 +410,7 @@ async def test_payload_goes_before_topic_length() -> None:
 async def test_the_key_is_checked_before_the_identifier(
     wire: Wire, key: str, body: object, message: str
 ) -> None:
-    """http.md 4.1 step 11: after the endpoint's own rules, before the fields."""
+    """After the endpoint's own rules, before the fields."""
     answer = await post(wire, NOTIFY, body, (("Idempotency-Key", key),))
     if message.startswith("unknown"):
         assert answer.data["code"] == "UNKNOWN_EVENT_TYPE"
@@ -479,7 +479,7 @@ async def test_a_duplicate_member_is_overwritten(wire: Wire) -> None:
     ],
 )
 async def test_a_failed_write_is_a_500(failure: Exception, message: str, details: str) -> None:
-    """http.md 5, row "backend write"; the next attempt may succeed on the same connection."""
+    """A failed store is a 500; the next attempt may succeed on the same connection."""
     backend = Failing({"append": failure})
     async with edge(settings(), Parts(backend)) as broken, wired(broken.running) as wire:
         body = request_for(identifier={"region": "n"})
@@ -501,7 +501,7 @@ async def test_a_failed_write_is_a_500(failure: Exception, message: str, details
 
 @pytest.mark.parametrize("endpoint", [WATCH, REPLAY])
 async def test_a_failed_set_up_is_a_500(endpoint: str) -> None:
-    """http.md 5, row "stream set-up": before the headers, with the decoded topic."""
+    """A stream that cannot be set up is a 500: before the headers, with the decoded topic."""
     backend = Failing({"bounds": OSError("nats: timeout")})
     async with edge(settings(), Parts(backend)) as broken, wired(broken.running) as wire:
         identifier = {"time": "12:00", "polygon": RING}

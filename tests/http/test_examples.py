@@ -1,4 +1,4 @@
-"""The worked examples of domain.md 15 through the sockets: notify, then replay with filters."""
+"""Worked examples through the sockets: notify, then replay with filters."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ async def refusal(wire: Wire, endpoint: str, event_type: str, identifier: Any) -
 
 
 async def test_extreme_is_emitted_in_canonical_text(client: Client) -> None:
-    """Topic and identifier as the contract writes them."""
+    """Topic and identifier as docs/schema.md writes them."""
     answer = await client.notify("extreme", NORTH)
     assert answer["topic"] == "extreme.north.1200.4.42.5"
     async with client.replay("extreme", {}, from_id="1") as stream:
@@ -63,7 +63,7 @@ async def test_extreme_is_emitted_in_canonical_text(client: Client) -> None:
 async def test_extreme_refusals_on_notify(
     wire: Wire, identifier: dict[str, Any], message: str
 ) -> None:
-    """Missing, unknown, and no wildcard (D12, D17)."""
+    """Missing, unknown, and no wildcard."""
     assert await refusal(wire, "notification", "extreme", identifier) == message
 
 
@@ -112,7 +112,7 @@ async def test_extreme_refusals_on_notify(
 async def test_extreme_filters_refused(
     wire: Wire, endpoint: str, identifier: dict[str, Any], message: str
 ) -> None:
-    """The whole list, with the words of domain.md 3."""
+    """The whole list, word for word."""
     found = await refusal(wire, endpoint, "extreme", identifier)
     assert found == message.format(endpoint)
 
@@ -141,7 +141,7 @@ async def test_extreme_filters_accepted(client: Client) -> None:
 
 
 def with_polygon_key() -> dict[str, Json]:
-    """``test_polygon`` with the polygon among its topic tokens (D14)."""
+    """``test_polygon`` with the polygon among its topic tokens."""
     schema = SCHEMAS["test_polygon"]
     assert isinstance(schema, dict)
     topic: Json = {"base": "polygon", "key_order": ["date", "time", "polygon"]}
@@ -153,7 +153,7 @@ SQUARE = [[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]]
 
 @pytest.mark.parametrize("schemas", [SCHEMAS, with_polygon_key()], ids=["plain", "in key_order"])
 async def test_polygon_filters(schemas: dict[str, Json]) -> None:
-    """Areas and points against A, FAR and a square, however the polygon is stored (D14 to D16)."""
+    """Areas and points against A, FAR and a square, however the polygon is stored."""
     async with connected(settings(schemas=schemas)) as client:
         for polygon in (A, FAR, SQUARE):
             identifier = {"date": "2025-07-06", "time": "12:00", "polygon": polygon}
@@ -186,7 +186,7 @@ async def test_polygon_filters(schemas: dict[str, Json]) -> None:
     [A, A_POINTS, A.strip("()"), "[[52.5,13.4],[52.6,13.5],[52.5,13.6],[52.4,13.5],[52.5,13.4]]"],
 )
 async def test_polygons_are_emitted_as_arrays(client: Client, polygon: Any) -> None:
-    """Live and replayed, from text and from an array (D15)."""
+    """Live and replayed, from text and from an array."""
     identifier = {"date": "2025-07-06", "time": "12:00", "polygon": polygon}
     async with client.watch("test_polygon", {"polygon": A}) as stream:
         await client.notify("test_polygon", identifier, payload={"note": "ok"})
@@ -200,7 +200,7 @@ async def test_polygons_are_emitted_as_arrays(client: Client, polygon: Any) -> N
 
 
 async def test_polygons_can_be_emitted_as_text() -> None:
-    """``application.polygon_output: string`` restores the old form (D15)."""
+    """``application.polygon_output: string`` restores the old form."""
     async with connected(settings({"application": {"polygon_output": "string"}})) as client:
         identifier = {"date": "2025-07-06", "time": "12:00", "polygon": A}
         await client.notify("test_polygon", identifier, payload=None)
@@ -251,7 +251,7 @@ async def test_clouds(client: Client) -> None:
 
 
 async def test_fields_outside_the_topic(client: Client) -> None:
-    """D13: kept apart, emitted, and filtered by, although they share a topic."""
+    """Kept apart, emitted, and filtered by, although they share a topic."""
     for note in "ab":
         answer = await client.notify("diss2", {"destination": "FOO", "note": note})
         assert answer["topic"] == "diss.FOO"
@@ -265,7 +265,7 @@ async def test_fields_outside_the_topic(client: Client) -> None:
 
 
 async def test_a_star_is_a_value(client: Client) -> None:
-    """D17: neither stored nor asked for as a wildcard."""
+    """Neither stored nor asked for as a wildcard."""
     for region in ("*", "n"):
         await client.notify("ev", {"region": region})
     assert await delivered(client, "ev", {"region": "*"}) == [1]

@@ -1,4 +1,4 @@
-"""Every frame of http.md 9.2 through the sockets, byte for byte, with a frozen clock."""
+"""Every frame of docs/protocol.md#streams through sockets, byte for byte, with a frozen clock."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
@@ -123,7 +123,7 @@ async def test_a_replay() -> None:
             [],
         ),
         (
-            {"from_date": "9999-12-31T23:59:59Z"},  # D25
+            {"from_date": "9999-12-31T23:59:59Z"},
             {"first": "null", "from_date": '"9999-12-31T23:59:59Z"'},
             [],
         ),
@@ -147,7 +147,7 @@ async def test_a_replay() -> None:
 async def test_starts_and_ends(
     cursors: dict[str, object], shown: dict[str, str], delivered: list[int]
 ) -> None:
-    """Inclusive, to the nanosecond; `end_sequence` is the effective end (http.md 11.2)."""
+    """Inclusive, to the nanosecond; `end_sequence` is the effective end."""
     async with edge(settings(), Parts(now_ns=frozen)) as client:
         await publish(client, 3)
         body, request_id = await replayed(client, **cursors)
@@ -179,7 +179,7 @@ async def test_a_live_watch_until_shutdown() -> None:
 
 
 async def test_a_watch_with_a_start() -> None:
-    """History, the boundary, then live (D4)."""
+    """History, the boundary, then live."""
     async with edge(settings(), Parts(now_ns=frozen)) as client:
         await publish(client, 1)
         async with client.watch("test_polygon", FILTER, from_id="1") as stream:
@@ -217,7 +217,7 @@ async def test_the_announced_end_is_the_rule() -> None:
 
 
 async def test_the_cap() -> None:
-    """D5: n delivered, the limit frame, and neither completion nor live."""
+    """N delivered, the limit frame, and neither completion nor live."""
     rules = StreamRules(history_cap=2, batch_size=7)
     async with edge(settings(), Parts(now_ns=frozen, rules=rules)) as client:
         await publish(client, 2)
@@ -238,7 +238,7 @@ async def test_the_cap() -> None:
 
 @pytest.mark.parametrize(("first", "signalled"), [("1", True), ("2", False), ("0", False)])
 async def test_the_gap_signal(first: str, signalled: bool) -> None:
-    """D9: a start older than anything kept is told so, once, and the replay goes on."""
+    """A start older than anything kept is told so, once, and the replay goes on."""
     backend = MemoryBackend(MemoryLimits(max_messages=2), now_ns=frozen)
     async with edge(settings(), Parts(backend, frozen)) as client:
         await publish(client, 3)
@@ -254,7 +254,7 @@ async def test_the_gap_signal(first: str, signalled: bool) -> None:
 
 
 async def test_a_history_failure() -> None:
-    """D6: `error`, then the close; a false completion never appears."""
+    """`error`, then the close; a false completion never appears."""
     backend = Failing({"read": HistoryFailed("Failed to read history", details="nats: timeout")})
     async with edge(settings(), Parts(backend, frozen)) as client:
         await publish(client, 1)
@@ -265,7 +265,7 @@ async def test_a_history_failure() -> None:
 
 
 async def test_a_live_failure() -> None:
-    """D7: a live source that stays down ends the watch with `error`."""
+    """A live source that stays down ends the watch with `error`."""
     backend = Failing({"tail": LiveFailed("gone")})
     async with edge(settings(), Parts(backend, frozen)) as client:
         async with client.watch("test_polygon", FILTER) as stream:
@@ -348,7 +348,7 @@ async def test_a_stream_opened_during_shutdown() -> None:
 
 
 async def test_frames_are_never_split_over_chunks() -> None:
-    """http.md 9.1: what is written at once is whole frames, and the body ends cleanly."""
+    """What is written at once is whole frames, and the body ends cleanly."""
     async with edge(settings()) as client, wired(client.running) as wire:
         await publish(client, 250)
         body = b'{"event_type":"test_polygon","identifier":{"point":"52.55,13.5"},"from_id":"1"}'

@@ -1,4 +1,4 @@
-"""Whatever clients send, the answer is one of the contract's, and never a 500."""
+"""Whatever clients send, the answer is one of the protocol's, and never a 500."""
 
 import http.client
 import json
@@ -120,7 +120,7 @@ def post(server: ServerProcess, endpoint: str, body: bytes) -> tuple[int, Any]:
         connection.close()
 
 
-def assert_in_contract(status: int, answer: Any) -> None:
+def assert_in_protocol(status: int, answer: Any) -> None:
     """Stored, opened, or refused with a known code and both texts."""
     assert status in {200, 400}, answer
     if status == 400:
@@ -134,7 +134,7 @@ def assert_in_contract(status: int, answer: Any) -> None:
 def test_arbitrary_bytes(server: ServerProcess, endpoint: str, body: bytes) -> None:
     """Hardly any of them are JSON, and none is a request; a batch judges each line for itself."""
     status, answer = post(server, endpoint, body)
-    assert_in_contract(status, answer)
+    assert_in_protocol(status, answer)
     if status == 200:
         assert (endpoint, answer["accepted"]) == ("notifications", 0)
 
@@ -146,14 +146,14 @@ def test_damaged_requests(
 ) -> None:
     """A good request with some bytes cut out and others put in."""
     body = GOOD[:start] + patch + GOOD[start + length :]
-    assert_in_contract(*post(server, endpoint, body))
+    assert_in_protocol(*post(server, endpoint, body))
 
 
 @given(ENDPOINTS, REQUESTS)
 @bounded(max_examples=examples(300))
 def test_odd_requests(server: ServerProcess, endpoint: str, body: dict[str, Any]) -> None:
     """Requests of the right shape with odd values in every place."""
-    assert_in_contract(*post(server, endpoint, json.dumps(body).encode()))
+    assert_in_protocol(*post(server, endpoint, json.dumps(body).encode()))
 
 
 @given(st.text(min_size=1, max_size=30), st.sampled_from(["schema", "admin/notification"]))

@@ -1,4 +1,4 @@
-"""``GET /health`` and ``GET /ready`` (http.md 12, D24)."""
+"""``GET /health`` and ``GET /ready``."""
 
 from support.config import settings
 from support.edge import Failing, Parts, edge
@@ -53,7 +53,7 @@ class _Full(Failing):
 
 
 async def test_readiness_means_able_to_store() -> None:
-    """D34: connected is not enough; the reason is told to those who ask for details."""
+    """Connected is not enough; the reason is told to those who ask for details."""
     async with edge(settings(), Parts(_Full({}))) as client, wired(client.running) as wire:
         answer = await wire.ask("GET", "/ready")
         assert (answer.status, answer.body) == (

@@ -1,4 +1,4 @@
-"""What the log tells about requests and the client is not told (D31, operations.md 9)."""
+"""What the log tells about requests and the client is not told."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The metrics listener, and what requests and streams move (operations.md 8)."""
+"""The metrics listener, and what requests and streams move."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ async def test_the_page(client: Client) -> None:
     ],
 )
 async def test_nothing_else_is_there(client: Client, method: str, path: str, status: int) -> None:
-    """Other paths are 404 and other methods 405 (D1), empty, with a request id."""
+    """Other paths are 404 and other methods 405, empty, with a request id."""
     url = page_url(client.running).removesuffix("/metrics") + path
     async with client.session.request(method, url) as response:
         assert response.status == status
@@ -246,7 +246,7 @@ async def test_a_repeat_is_a_success(client: Client) -> None:
 
 
 async def test_event_types_without_schema_share_a_name() -> None:
-    """Names that clients make up never become labels (domain.md 5)."""
+    """Names that clients make up never become labels."""
     async with connected(counting({"notification_schema_strict": False})) as client:
         before = await scrape(page_url(client.running))
         for name in ("mine", "yours"):
@@ -332,7 +332,7 @@ async def test_a_stream_is_a_request_that_took_its_set_up(client: Client) -> Non
 
 
 async def test_a_replay_that_is_cut(client: Client) -> None:
-    """The cap is counted (D5), with the notifications up to it."""
+    """The cap is counted, with the notifications up to it."""
     for _ in range(5):
         await client.notify("ev", {"region": "n"})
     before = await scrape(page_url(client.running))
@@ -349,7 +349,7 @@ async def test_a_replay_that_is_cut(client: Client) -> None:
 
 
 async def test_history_that_is_gone(client: Client) -> None:
-    """The gap signal is counted (D9)."""
+    """The gap signal is counted."""
     for _ in range(3):
         await client.notify("ev", {"region": "n"})
     for sequence in (1, 2):
@@ -390,7 +390,7 @@ def shown(metrics: Metrics) -> Page:
 
 
 async def test_a_slow_reader() -> None:
-    """Its queue is seen while it fills; its switch to history is counted (D8), nothing twice."""
+    """Its queue is seen while it fills; its switch to history is counted, nothing twice."""
     async with relay(queue_size=5) as made:
         metrics = counted(made)
         reader = await made.watch(stalled=True)
@@ -413,7 +413,7 @@ async def test_a_slow_reader() -> None:
 
 
 async def test_a_stream_that_fails() -> None:
-    """Its error frame is counted (D6)."""
+    """Its error frame is counted."""
     async with relay(Failing({"read": HistoryFailed("broken")})) as made:
         metrics = counted(made)
         await made.publish()

@@ -33,7 +33,7 @@ async def history(client: Client, event_type: str, identifier: Mapping[str, Any]
 
 
 async def test_the_answer_byte_for_byte() -> None:
-    """http.md 8: the reference's three members, then ours, in this order (D2)."""
+    """The reference's three members, then ours, in this order."""
     body = {
         "event_type": "test_polygon",
         "identifier": {
@@ -67,7 +67,7 @@ async def test_topics_are_shown_decoded_and_raw(client: Client) -> None:
 
 
 async def test_numbering_is_per_event_type(client: Client) -> None:
-    """D10: contiguous from 1 for each, and refused requests use up none."""
+    """Contiguous from 1 for each, and refused requests use up none."""
     async with wired(client.running) as wire:
         for expected in (1, 2, 3):
             assert (await notify(wire, ev())).data["sequence"] == expected
@@ -99,7 +99,7 @@ async def test_numbering_is_per_event_type(client: Client) -> None:
     ],
 )
 async def test_payloads_are_not_reshaped(client: Client, sent: bytes, stored: bytes) -> None:
-    """Compact, keys sorted, raw UTF-8, one line; strings stay strings (http.md 8)."""
+    """Compact, keys sorted, raw UTF-8, one line; strings stay strings."""
     async with wired(client.running) as wire:
         body = b'{"event_type":"ev","identifier":{"region":"n"},"payload":' + sent + b"}"
         assert (await notify(wire, body)).status == 200
@@ -117,7 +117,7 @@ async def test_an_omitted_payload_is_null(client: Client) -> None:
             "identifier": {"date": "20250706", "time": "0", "polygon": "0,0,0,1,1,1,0,0"},
         }
         assert (await notify(wire, body)).status == 400
-        assert (await notify(wire, {**body, "payload": None})).status == 200  # D21
+        assert (await notify(wire, {**body, "payload": None})).status == 200
     assert [e["data"]["payload"] for e in await history(client, "ev", {})] == [None]
 
 
@@ -207,7 +207,7 @@ async def test_a_refused_request_does_not_use_its_key(client: Client) -> None:
     ],
 )
 async def test_generic_mode(overrides: dict[str, Json], schemas: dict[str, Json]) -> None:
-    """domain.md 5: any legal name, any scalars, and it can be read back (D13)."""
+    """Any legal name, any scalars, and it can be read back."""
     async with (
         connected(settings(overrides, schemas=schemas)) as client,
         wired(client.running) as wire,

@@ -1,4 +1,4 @@
-"""The OpenAPI document (http.md 12)."""
+"""The OpenAPI document."""
 
 import json
 import re
@@ -96,8 +96,8 @@ def test_every_reference_resolves() -> None:
     assert all(resolved(part) for part in references)
 
 
-def test_titles_and_tags_are_the_contracts() -> None:
-    """http.md 12, byte for byte."""
+def test_titles_and_tags_are_fixed() -> None:
+    """Title, version, tags and operation ids, byte for byte."""
     info = DOCUMENT["info"]
     assert info["title"] == "Aviso Notification Service API"
     assert info["description"] == "Real-time notification service developed by ECMWF"
@@ -107,7 +107,7 @@ def test_titles_and_tags_are_the_contracts() -> None:
     )
 
 
-def test_operation_ids_and_components_are_the_contracts() -> None:
+def test_operation_ids_and_components_are_fixed() -> None:
     """Every documented route has its id, and every named component exists."""
     found = {
         (path, method): operation["operationId"]
@@ -119,7 +119,7 @@ def test_operation_ids_and_components_are_the_contracts() -> None:
 
 
 def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
-    """http.md 12: two schemes, and who must use them."""
+    """Two schemes, and who must use them."""
     schemes = DOCUMENT["components"]["securitySchemes"]
     assert schemes == {
         "bearer_jwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -155,7 +155,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
     ],
 )
 def test_every_status_is_documented_with_its_request_id(name: str, statuses: str) -> None:
-    """All statuses of http.md 1 and 5, each with X-Request-ID."""
+    """Every status a route can answer, each with X-Request-ID."""
     responses = operations()[name]["responses"]
     assert sorted(responses) == statuses.split()
     for response in responses.values():
@@ -163,7 +163,7 @@ def test_every_status_is_documented_with_its_request_id(name: str, statuses: str
 
 
 def test_the_request_component_is_the_struct_that_is_parsed() -> None:
-    """Members, required ones and the refusal of others come from the struct; D18 adds integers."""
+    """Members and the refusal of others come from the struct; cursors may be integers."""
     request = DOCUMENT["components"]["schemas"]["NotificationRequest"]
     assert list(request["properties"]) == list(NotificationRequest.__struct_fields__)
     assert request["required"] == ["event_type", "identifier"]
@@ -228,8 +228,8 @@ def test_every_example_request_would_be_accepted() -> None:
 
 
 @pytest.mark.parametrize("name", ["watch", "replay"])
-def test_the_example_streams_are_frames_in_the_contracts_spelling(name: str) -> None:
-    """Each frame is one event line and one line of compact sorted JSON (http.md 9.1)."""
+def test_the_example_streams_are_frames_as_they_are_sent(name: str) -> None:
+    """Each frame is one event line and one line of compact sorted JSON."""
     content = operations()[name]["responses"]["200"]["content"]["text/event-stream"]
     text = content["examples"]["frames"]["value"]
     frames = text.removesuffix("\n\n").split("\n\n")
@@ -242,7 +242,7 @@ def test_the_example_streams_are_frames_in_the_contracts_spelling(name: str) -> 
 
 
 def test_the_idempotency_key_is_documented_as_it_is_checked() -> None:
-    """1 to 255 visible ASCII characters (http.md 6.2)."""
+    """1 to 255 visible ASCII characters."""
     (parameter,) = operations()["notify"]["parameters"]
     assert (parameter["name"], parameter["in"]) == ("Idempotency-Key", "header")
     assert not parameter.get("required", False)
@@ -255,8 +255,8 @@ def encode(answer: msgspec.Struct) -> str:
     return msgspec.json.encode(answer).decode()
 
 
-def test_answers_are_encoded_in_the_contracts_key_order() -> None:
-    """The bytes of http.md 8, 12 and 13."""
+def test_answers_are_encoded_in_their_key_order() -> None:
+    """Examples are the bytes that the routes answer with."""
     request_id = "0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6"
     assert encode(answers.HealthResponse(status="ok")) == '{"status":"ok"}'
     assert encode(answers.ReadyResponse(status="ready", backend_connected=True)) == (

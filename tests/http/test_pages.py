@@ -1,4 +1,4 @@
-"""The home page, its files and Swagger UI (http.md 12), and the headers they come with."""
+"""The home page, its files and Swagger UI, and the headers they come with."""
 
 import gzip
 import mimetypes
@@ -71,7 +71,7 @@ def test_values_are_escaped_and_not_filled_in_again(tmp_path: Path) -> None:
     )
 
 
-def test_an_unreadable_index_gives_the_contracts_page(tmp_path: Path) -> None:
+def test_an_unreadable_index_gives_a_page_all_the_same(tmp_path: Path) -> None:
     """A missing folder, a missing file and a file that is not text are all told the same way."""
     assert home_page(tmp_path / "nowhere", "1", LINKS) == UNREADABLE
     assert home_page(tmp_path, "1", LINKS) == UNREADABLE
@@ -280,7 +280,7 @@ async def test_files_are_what_they_are_on_every_machine(
 async def test_a_compressed_file_is_not_sent_in_place_of_another(
     tmp_path: Path, ending: str
 ) -> None:
-    """Answers are never compressed (http.md 2), even where a folder has such files."""
+    """Answers are never compressed, even where a folder has such files."""
     (tmp_path / "style.css").write_bytes(b"plain")
     (tmp_path / f"style.css{ending}").write_bytes(gzip.compress(b"other"))
     async with serving_folder(tmp_path) as wire:

@@ -1,4 +1,4 @@
-"""Routes: which paths exist, and what every answer has (http.md 1, 1.1 and 2)."""
+"""Routes: which paths exist, and what every answer has."""
 
 import pytest
 from support.raw import Answer, Wire, request, wired
@@ -40,7 +40,7 @@ def assert_empty(answer: Answer, status: int) -> None:
 
 @pytest.mark.parametrize("path", sorted(ALLOWED))
 async def test_wrong_methods_are_405_with_allow(wire: Wire, path: str) -> None:
-    """D1: a known path names its methods, alphabetically; OPTIONS is not offered."""
+    """A known path names its methods, alphabetically; OPTIONS is not offered."""
     for method in METHODS:
         answer = await wire.ask(method, path)
         if method in ALLOWED[path].split(", "):
@@ -130,7 +130,7 @@ async def test_unknown_paths_are_404_for_every_method(wire: Wire, method: str) -
     ],
 )
 async def test_paths_are_decoded_once(wire: Wire, method: str, path: str, status: int) -> None:
-    """A percent-encoded spelling is the same route; decoding is not repeated (D22)."""
+    """A percent-encoded spelling is the same route; decoding is not repeated."""
     assert (await wire.ask(method, path)).status == status
 
 
@@ -159,7 +159,7 @@ async def test_request_ids_are_fresh_and_never_echoed(wire: Wire) -> None:
 
 
 async def test_stream_headers(wire: Wire) -> None:
-    """http.md 2: exactly these, chunked, and nothing that names the software."""
+    """Exactly these, chunked, and nothing that names the software."""
     answer = await wire.ask("POST", "/api/v1/replay", REPLAY)
     headers = {name: value for name, value in answer.headers if name != "date"}
     assert headers == {

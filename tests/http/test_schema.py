@@ -1,4 +1,4 @@
-"""``GET /api/v1/schema`` and ``/api/v1/schema/{event_type}`` (http.md 12, domain.md 14)."""
+"""``GET /api/v1/schema`` and ``/api/v1/schema/{event_type}``."""
 
 import json
 from urllib.parse import quote
@@ -59,7 +59,7 @@ SCHEMAS: dict[str, Json] = {
 
 
 async def test_the_list_byte_for_byte() -> None:
-    """Alphabetical keys, sorted event types, and only the public view (D20)."""
+    """Alphabetical keys, sorted event types, and only the public view."""
     async with connected(settings(schemas=SCHEMAS)) as client, wired(client.running) as wire:
         answer = await wire.ask("GET", "/api/v1/schema")
         assert answer.status == 200
@@ -74,7 +74,7 @@ async def test_the_list_byte_for_byte() -> None:
 
 
 async def test_one_byte_for_byte() -> None:
-    """domain.md 14: flat fields, unset options null, float ranges with a fraction."""
+    """Flat fields, unset options null, float ranges with a fraction."""
     async with connected(settings(schemas=SCHEMAS)) as client, wired(client.running) as wire:
         answer = await wire.ask("GET", "/api/v1/schema/obs")
         assert answer.status == 200
@@ -96,7 +96,7 @@ async def test_unknown_event_types_are_a_404(wire: Wire, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["über/%2E", "a.b c", "{x}"])
 async def test_dataschema_resolves(name: str) -> None:
-    """D3: the address in a CloudEvent is a route that exists, whatever the event type is called."""
+    """The address in a CloudEvent is a route that exists, whatever the event type is called."""
     schemas: dict[str, Json] = {
         name: {
             "topic": {"base": "b", "key_order": ["date"]},

@@ -10,7 +10,7 @@ from support.journal import Journal, recorded
 
 @pytest.fixture(autouse=True)
 def client_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and no settings of the person who runs the tests (clients.md 8)."""
+    """An empty home, and no settings of the person who runs the tests."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

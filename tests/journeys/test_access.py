@@ -299,7 +299,7 @@ def asked(where: Json, **more: Json) -> dict[str, Json]:
 
 
 async def test_one_gets_what_is_sent_to_one_s_destinations() -> None:
-    """D23: nothing else is delivered, live or from history, though all share one topic."""
+    """Nothing else is delivered, live or from history, though all share one topic."""
     async with dissemination() as (server, stand_in):
         reader = client_of(server, pyaviso.Bearer(token(READ_ONLY)))
         async with reader.listen(

@@ -116,7 +116,7 @@ async def test_replay_by_date(server: Client) -> None:
     ],
 )
 async def test_notify_refused(server: Client, parameters: str, advice: str) -> None:
-    """A refused notify exits with 1 and says what to do (clients.md 6)."""
+    """A refused notify exits with 1 and says what to do."""
     done = await run(server, "notify", parameters)
     assert done.code == 1
     assert advice in done.err
@@ -146,7 +146,7 @@ async def test_listen_resumes(journal: Journal, server: Client, tmp_path: Path) 
 
 
 async def test_cap(server: Client) -> None:
-    """A replay beyond the cap exits with 1 after printing the cap (D5)."""
+    """A replay beyond the cap exits with 1 after printing the cap."""
     limited = settings({"watch_endpoint": {"max_historical_notifications": 2}})
     async with connected(limited) as client:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""The real client at a limit: it waits as it is told and then gets its stream (clients.md 5)."""
+"""The real client at a limit: it waits as it is told and then gets its stream."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""The real client, asynchronous: what clients.md demands, through real sockets."""
+"""The real client, asynchronous: docs/compatibility.md#what-the-client-relies-on."""
 
 import asyncio
 from pathlib import Path
@@ -62,7 +62,7 @@ async def sequences(
 
 
 async def test_notify_answer() -> None:
-    """The client understands the answer, with the members we add to it (D2)."""
+    """The client understands the answer, with the members we add to it."""
     async with connected(settings()) as server:
         answer = await anonymous(server.running.url).notify(event_type="ev", identifier=NORTH)
         assert answer.status == "success"
@@ -110,7 +110,7 @@ async def test_notify_many() -> None:
     ],
 )
 async def test_notify_refused(event_type: str, identifier: dict[str, str], code: str) -> None:
-    """A refused notify raises HttpError with the status, the body and the request id (D12)."""
+    """A refused notify raises HttpError with the status, the body and the request id."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         with pytest.raises(pyaviso.HttpError) as refused:
@@ -146,7 +146,7 @@ async def test_window_by_sequence() -> None:
 
 
 async def test_window_by_date() -> None:
-    """Storage times, as delivered, select inclusively to the nanosecond (http.md 7.2)."""
+    """Storage times, as delivered, select inclusively to the nanosecond."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         await published(client, 5)
@@ -155,11 +155,11 @@ async def test_window_by_date() -> None:
         assert await sequences(client, start_from=times[1], until=times[3]) == [2, 3, 4]
         assert await sequences(client, start_from=times[2]) == [3, 4, 5]
         assert await sequences(client, start_from=1, until=times[2]) == [2, 3]
-        assert await sequences(client, start_from="2999-01-01T00:00:00Z") == []  # D25
+        assert await sequences(client, start_from="2999-01-01T00:00:00Z") == []
 
 
 async def test_date_without_time() -> None:
-    """The client sends a plain date as it is, and it is refused (http.md 7.2)."""
+    """The client sends a plain date as it is, and it is refused."""
     async with connected(settings()) as server:
         with pytest.raises(pyaviso.HttpError, match="from_date must be a valid datetime") as error:
             await replayed(anonymous(server.running.url), start_from="2026-01-01")
@@ -168,7 +168,7 @@ async def test_date_without_time() -> None:
 
 @pytest.mark.parametrize("mode", ["watch", "replay_only"])
 async def test_cap(mode: str) -> None:
-    """More history than the cap raises replay_limit_reached after exactly the cap (D5)."""
+    """More history than the cap raises replay_limit_reached after exactly the cap."""
     limited = settings({"watch_endpoint": {"max_historical_notifications": 2}})
     async with connected(limited) as server:
         client = anonymous(server.running.url)
@@ -199,10 +199,10 @@ async def test_listen_in_order(journal: Journal) -> None:
 
 
 async def test_hand_over_under_load() -> None:
-    """Five publishers at once: an unfiltered listener gets 1, 2, 3 ... without a hole (D4, D10).
+    """Five publishers at once: an unfiltered listener gets 1, 2, 3 ... without a hole.
 
     It begins in the middle of the publishing, so that it crosses from history to live; the client
-    itself raises HistoryGapError at the first jump (clients.md 4).
+    itself raises HistoryGapError at the first jump.
     """
     async with connected(settings()) as server:
         url = server.running.url
@@ -226,7 +226,7 @@ async def test_hand_over_under_load() -> None:
 
 
 async def test_two_streams(journal: Journal) -> None:
-    """One client follows two event types at once, each with its own sequences (D10)."""
+    """One client follows two event types at once, each with its own sequences."""
     async with connected(settings(schemas=TWO)) as server:
         client = anonymous(server.running.url)
         wanted = {"one": {"event_type": "ev"}, "two": {"event_type": "other"}}
@@ -241,7 +241,7 @@ async def test_two_streams(journal: Journal) -> None:
 
 
 async def test_unknown_filter_name() -> None:
-    """A mistyped filter ends the listen at once with the server's words (D12)."""
+    """A mistyped filter ends the listen at once with the server's words."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         async with client.listen("ev", filter={"regin": "n"}) as live:
@@ -254,7 +254,7 @@ async def test_unknown_filter_name() -> None:
 
 
 async def test_max_duration(journal: Journal) -> None:
-    """A listener outlives the longest connection: it comes back after what it had (clients.md 5).
+    """A listener outlives the longest connection: it comes back after what it had.
 
     It is unfiltered, so nothing may be missed; its requests start at the last sequence + 1.
     """
@@ -299,7 +299,7 @@ async def test_server_restart(journal: Journal) -> None:
     async with live, connected(settings({"application": {"port": port}})):
         await published(client, 2)
         await journal.seen(WATCHING, 2)  # the client waits 5 s after a shutdown
-        await published(client, 1)  # on the connection that was idle meanwhile (D33)
+        await published(client, 1)  # on the connection that was idle meanwhile
         assert [item.sequence for item in await take(live, 2)] == [2, 3]
     assert [record["start_at"] for record in journal.all(WATCHING)] == ["live", "2"]
 
@@ -308,7 +308,7 @@ async def test_server_restart(journal: Journal) -> None:
 
 
 async def test_constraints() -> None:
-    """Constraint objects pass through the client unchanged (domain.md 3)."""
+    """Constraint objects pass through the client unchanged."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         for severity in range(1, 6):
@@ -333,7 +333,7 @@ async def test_constraints() -> None:
 
 
 async def test_places() -> None:
-    """Polygons touch, points are strictly inside, in every form the client can send (D15, D16)."""
+    """Polygons touch, points are strictly inside, in every form the client can send."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         await client.notify(
@@ -387,7 +387,7 @@ async def test_schemas() -> None:
 
 
 async def test_delete_leaves_a_hole() -> None:
-    """A deleted notification stops an unfiltered listener and no filtered one (D10)."""
+    """A deleted notification stops an unfiltered listener and no filtered one."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         await published(client, 3)
@@ -406,7 +406,7 @@ async def test_delete_leaves_a_hole() -> None:
 
 
 async def test_wipe_stream() -> None:
-    """A wipe empties one stream, whose sequences go on; an unknown name is a 404 (D10, D24)."""
+    """A wipe empties one stream, whose sequences go on; an unknown name is a 404."""
     async with connected(settings(schemas=TWO)) as server:
         client = anonymous(server.running.url)
         await published(client, 3)
@@ -425,7 +425,7 @@ async def test_wipe_stream() -> None:
 
 
 async def test_wipe_all() -> None:
-    """Everything is wiped; a listener that is connected stays and goes on (D24)."""
+    """Everything is wiped; a listener that is connected stays and goes on."""
     async with connected(settings()) as server:
         client = anonymous(server.running.url)
         await published(client, 2)

@@ -70,7 +70,7 @@ async def test_listen_live(journal: Journal, url: str) -> None:
 
 
 async def test_history_then_live(url: str) -> None:
-    """An unfiltered listener crosses from history to live exactly (D4)."""
+    """An unfiltered listener crosses from history to live exactly."""
     client = blocking(url)
     await publish(client, 3)
     with client.listen("ev", start_from=1) as stream:
@@ -94,7 +94,7 @@ async def test_function_trigger(url: str) -> None:
 
 
 async def test_notify_many(url: str) -> None:
-    """A batch is published by several connections; the sequences are contiguous (D10)."""
+    """A batch is published by several connections; the sequences are contiguous."""
     client = blocking(url)
     batch = [{"event_type": "ev", "identifier": NORTH, "payload": n} for n in range(50)]
     results = await in_thread(lambda: client.notify_many(batch, concurrency=5))
@@ -140,7 +140,7 @@ async def test_schemas(url: str) -> None:
 
 
 async def test_administration(url: str) -> None:
-    """Delete leaves a hole that stops an unfiltered listener; wipes keep the counter (D10, D24)."""
+    """Delete leaves a hole that stops an unfiltered listener; wipes keep the counter."""
     client = blocking(url)
     await publish(client, 3)
     await in_thread(lambda: client.delete_notification("ev@2"))

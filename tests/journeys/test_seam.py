@@ -1,4 +1,4 @@
-"""The seam between history and live on the memory backend, over real sockets (D4, D8, D10).
+"""The seam between history and live on the memory backend, over real sockets.
 
 The same seeded simulation as on JetStream: publishers, watchers that come at any time with any
 start and filter, readers that stall, deletions. Queues and batches are small.
@@ -15,7 +15,7 @@ from support.storm import LAST, SCHEMA, weather
 
 @pytest.mark.parametrize("seed", range(100, 108))
 async def test_every_watcher_gets_exactly_what_it_asked_for(seed: int) -> None:
-    """D4: no gap, no duplicate, in order, history before live, whatever happens around."""
+    """No gap, no duplicate, in order, history before live, whatever happens around."""
     chance = random.Random(seed)
     chosen = settings(
         {

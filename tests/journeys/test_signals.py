@@ -1,4 +1,4 @@
-"""Signals and ports of a server in its own process (operations.md 11, http.md 9.3)."""
+"""Signals and ports of a server in its own process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""``serve --workers N``: several processes behind one port, one store (design.md, D4, D10)."""
+"""``serve --workers N``: several processes behind one port, one store."""
 
 import asyncio
 import contextlib
@@ -110,7 +110,7 @@ def connections(pid: int, port: int) -> int:
 
 
 async def test_every_worker_delivers_everything(tmp_path: Path) -> None:
-    """What one worker accepts reaches the watchers of all, in order and once (D4).
+    """What one worker accepts reaches the watchers of all, in order and once.
 
     So it is after a restart of their NATS server. What is deleted through one is gone from all.
     SIGTERM ends everything: the watchers are told, the exit code is 0 and no process is left.
@@ -154,7 +154,7 @@ async def nobody_has(storm: Weather, doomed: list[int]) -> None:
 
 
 async def test_readiness(tmp_path: Path) -> None:
-    """Each worker tells of itself: while NATS is away none is ready, and all of them live (D24)."""
+    """Each worker tells of itself: while NATS is away none is ready, and all of them live."""
     with nats_server(tmp_path / "nats") as nats:
         chosen = document(on_jetstream(nats.url), schemas={"storm": SCHEMA})
         with server_process(chosen, tmp_path, "--workers", "2") as server:

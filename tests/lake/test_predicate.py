@@ -40,7 +40,7 @@ def _numbered(items: list[Notification]) -> list[Record]:
 def test_rows_are_decided_as_notifications_are(
     asked: Filter, drawn: list[Notification], start: int, count: int
 ) -> None:
-    """design.md invariant 3: whole batches, parts of batches and empty ones."""
+    """Whole batches, parts of batches and empty ones."""
     part = records_to_batch(_numbered(drawn)).slice(start, count)
     found = mask(asked, part)
     assert found.null_count == 0

@@ -1,4 +1,4 @@
-"""Feeds: history, the boundary, live, and every way a stream ends (http.md 9.3 and 11)."""
+"""Feeds: history, the boundary, live, and every way a stream ends."""
 
 import asyncio
 from dataclasses import replace
@@ -51,7 +51,7 @@ async def test_replay_ends_by_itself() -> None:
 
 @pytest.mark.parametrize("start", [{"from_id": "9"}, {"from_date": "2126-01-01T00:00:00Z"}])
 async def test_a_start_beyond_the_end_is_empty(start: dict[str, str]) -> None:
-    """D25: an empty replay completes, and a watch then still goes live."""
+    """An empty replay completes, and a watch then still goes live."""
     async with relay() as world:
         await world.publish()
         replayed = await world.replay(**start)
@@ -69,7 +69,7 @@ async def test_a_start_beyond_the_end_is_empty(start: dict[str, str]) -> None:
 
 
 async def test_history_is_not_lengthened_by_later_publishing() -> None:
-    """D4: what is published after H is live, even while history is still being read."""
+    """What is published after H is live, even while history is still being read."""
     async with relay(batch_size=2) as world:
         for _ in range(5):
             await world.publish()
@@ -84,7 +84,7 @@ async def test_history_is_not_lengthened_by_later_publishing() -> None:
 
 
 async def test_a_deleted_boundary_does_not_hold_up_completion() -> None:
-    """http.md 11.1: H may be deleted or filtered; an emptied stream still has its H."""
+    """H may be deleted or filtered; an emptied stream still has its H."""
     async with relay() as world:
         for _ in range(3):
             await world.publish()
@@ -108,7 +108,7 @@ async def test_a_deleted_boundary_does_not_hold_up_completion() -> None:
     ],
 )
 async def test_end_points(end: dict[str, str], effective: int, delivered: list[int]) -> None:
-    """http.md 11.2: the effective end is the smaller of the end point and H, and is announced."""
+    """The effective end is the smaller of the end point and H, and is announced."""
     async with relay() as world:
         for _ in range(4):
             await world.publish()
@@ -120,7 +120,7 @@ async def test_end_points(end: dict[str, str], effective: int, delivered: list[i
 
 
 async def test_from_id_zero_and_to_id_zero() -> None:
-    """http.md 7.1: 0 is the beginning as a start, and nothing as an end."""
+    """0 is the beginning as a start, and nothing as an end."""
     async with relay() as world:
         await world.publish()
         reader = await world.replay(from_id="0", to_id="0")
@@ -132,7 +132,7 @@ async def test_from_id_zero_and_to_id_zero() -> None:
 @pytest.mark.parametrize("kind", ["watch", "replay"])
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 async def test_the_cap_looks_one_ahead(kind: str, batch_size: int) -> None:
-    """D5: n matches complete under a cap of n; n + 1 are cut, without completion or live."""
+    """N matches complete under a cap of n; n + 1 are cut, without completion or live."""
     async with relay(history_cap=3, batch_size=batch_size) as world:
         for region in "nsnsnss":
             await world.publish(region)
@@ -148,7 +148,7 @@ async def test_the_cap_looks_one_ahead(kind: str, batch_size: int) -> None:
 
 
 async def test_a_window_of_exactly_the_cap_completes() -> None:
-    """http.md 11.2: the end point bounds history before the cap does."""
+    """The end point bounds history before the cap does."""
     async with relay(history_cap=2) as world:
         for _ in range(5):
             await world.publish()
@@ -158,7 +158,7 @@ async def test_a_window_of_exactly_the_cap_completes() -> None:
 
 
 async def test_a_gap_is_told() -> None:
-    """D9: a start older than anything kept is announced, and the replay goes on."""
+    """A start older than anything kept is announced, and the replay goes on."""
     async with relay(memory(max_messages=2)) as world:
         for _ in range(5):
             await world.publish("s")
@@ -174,7 +174,7 @@ async def test_a_gap_is_told() -> None:
     "start", [{"from_id": "0"}, {"from_date": "1970-01-01T00:00:00Z"}, {"from_id": "4"}]
 )
 async def test_no_gap_is_told_where_none_is_meant(start: dict[str, str]) -> None:
-    """D9: from_id 0, a date, and a start that is kept give no signal."""
+    """From_id 0, a date, and a start that is kept give no signal."""
     async with relay(memory(max_messages=2)) as world:
         for _ in range(5):
             await world.publish()
@@ -185,7 +185,7 @@ async def test_no_gap_is_told_where_none_is_meant(start: dict[str, str]) -> None
 
 
 async def test_a_gap_after_a_wipe() -> None:
-    """D9: the signal follows a wipe too."""
+    """The signal follows a wipe too."""
     async with relay() as world:
         for _ in range(3):
             await world.publish()
@@ -202,7 +202,7 @@ async def test_a_gap_after_a_wipe() -> None:
 
 
 async def test_a_stalled_reader_loses_nothing() -> None:
-    """D8: a full queue sends the reader back to history; the switch is not visible."""
+    """A full queue sends the reader back to history; the switch is not visible."""
     async with relay(queue_size=3, batch_size=4) as world:
         reader = await world.watch({"region": "n"})
         await reader.until(lambda r: len(r.sent) == 2)
@@ -218,7 +218,7 @@ async def test_a_stalled_reader_loses_nothing() -> None:
 
 
 async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
-    """D8: the hub knows where it is, so a store that is away ends no catching up."""
+    """The hub knows where it is, so a store that is away ends no catching up."""
     backend = FaultyBackend(memory())
     async with relay(backend, queue_size=3) as world:
         reader = await world.watch()
@@ -235,7 +235,7 @@ async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
 
 
 async def test_a_reader_left_behind_by_a_late_hub_keeps_its_boundary() -> None:
-    """D4: the hub may still be below H when a reader joins again; that part is not live for it."""
+    """The hub may still be below H when a reader joins again; that part is not live for it."""
     backend = FaultyBackend(memory())
     backend.meter = asyncio.Semaphore(0)
     async with relay(backend, queue_size=1) as world:
@@ -256,7 +256,7 @@ async def test_a_reader_left_behind_by_a_late_hub_keeps_its_boundary() -> None:
 
 
 async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
-    """D8: while a reader is stalled its subscription keeps at most the queue."""
+    """While a reader is stalled its subscription keeps at most the queue."""
     async with relay(queue_size=5) as world:
         reader = await world.watch()
         await reader.until(lambda r: len(r.sent) == 2)
@@ -271,7 +271,7 @@ async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
 
 
 async def test_history_is_written_in_bounded_pieces() -> None:
-    """D8: a batch of large notifications is not rendered for a reader that takes none of it."""
+    """A batch of large notifications is not rendered for a reader that takes none of it."""
     async with relay(batch_size=100) as world:
         for _ in range(40):
             await world.publish(payload="x" * 100_000)
@@ -282,7 +282,7 @@ async def test_history_is_written_in_bounded_pieces() -> None:
 
 
 async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:
-    """D8: nothing is dropped silently; the stream ends with an error."""
+    """Nothing is dropped silently; the stream ends with an error."""
     async with relay(memory(max_messages=5), queue_size=2) as world:
         reader = await world.watch()
         await reader.until(lambda r: len(r.sent) == 2)
@@ -298,7 +298,7 @@ async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:
 
 
 async def test_a_wipe_under_a_stalled_reader_is_no_loss() -> None:
-    """operations.md 7: running watches go on; what was wiped is deliberately gone."""
+    """Running watches go on; what was wiped is deliberately gone."""
     async with relay(queue_size=2) as world:
         reader = await world.watch()
         await reader.until(lambda r: len(r.sent) == 2)
@@ -315,7 +315,7 @@ async def test_a_wipe_under_a_stalled_reader_is_no_loss() -> None:
 
 
 async def test_retention_overtaking_a_replay_is_a_failure() -> None:
-    """D6: history that vanishes under a replay gives an error, never a false completion."""
+    """History that vanishes under a replay gives an error, never a false completion."""
     async with relay(memory(max_messages=20), batch_size=2) as world:
         for _ in range(20):
             await world.publish()
@@ -331,7 +331,7 @@ async def test_retention_overtaking_a_replay_is_a_failure() -> None:
 
 
 async def test_a_history_failure_is_an_error() -> None:
-    """D6: one error event, then end_of_stream, on watch and replay."""
+    """One error event, then end_of_stream, on watch and replay."""
     backend = FaultyBackend(memory())
     async with relay(backend, batch_size=1) as world:
         for _ in range(3):
@@ -365,7 +365,7 @@ async def test_a_store_that_comes_back_is_read_on() -> None:
 
 
 async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
-    """http.md 4.2 step 15: a store that does not answer is SetupFailed, and nothing leaks."""
+    """A store that does not answer is SetupFailed, and nothing leaks."""
     backend = FaultyBackend(memory())
     async with relay(backend) as world:
         backend.fail_bounds = True
@@ -379,7 +379,7 @@ async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
 
 
 async def test_an_unreadable_record_is_reported_in_place() -> None:
-    """http.md 11.5: one error frame stands in its place, uncounted, and the stream goes on."""
+    """One error frame stands in its place, uncounted, and the stream goes on."""
     backend = FaultyBackend(memory())
     async with relay(backend, history_cap=3) as world:
         backend.unreadable = {2, 5}
@@ -399,7 +399,7 @@ async def test_an_unreadable_record_is_reported_in_place() -> None:
 
 
 async def test_a_record_that_cannot_be_rendered_ends_nobody() -> None:
-    """http.md 11.5: one bad record is one error frame, live and in history; the tail lives on."""
+    """One bad record is one error frame, live and in history; the tail lives on."""
 
     class Picky(Renderer):
         """Fails on one record: stands for stored data that our own code cannot show."""
@@ -423,7 +423,7 @@ async def test_a_record_that_cannot_be_rendered_ends_nobody() -> None:
 
 
 async def test_a_lost_tail_is_recreated() -> None:
-    """D7: a live source that dies goes on from the last sequence + 1: no gap, no duplicate."""
+    """A live source that dies goes on from the last sequence + 1: no gap, no duplicate."""
     backend = FaultyBackend(memory())
     async with relay(backend, recovery=Recovery(attempts=5, delay_s=0)) as world:
         reader = await world.watch()
@@ -437,7 +437,7 @@ async def test_a_lost_tail_is_recreated() -> None:
 
 
 async def test_a_tail_that_stays_down_ends_its_streams() -> None:
-    """D7: after the last attempt every watcher gets an error and end_of_stream."""
+    """After the last attempt every watcher gets an error and end_of_stream."""
     backend = FaultyBackend(memory())
     async with relay(backend, recovery=Recovery(attempts=3, delay_s=0)) as world:
         readers = [await world.watch(), await world.watch({"region": "n"})]
@@ -456,7 +456,7 @@ async def test_a_tail_that_stays_down_ends_its_streams() -> None:
 
 
 async def test_max_duration_ends_a_watch() -> None:
-    """http.md 9.2: max_duration_reached on a watch, its replay phase included; not on replay."""
+    """Max_duration_reached on a watch, its replay phase included; not on replay."""
     async with relay(max_duration_s=0.05) as world:
         await world.publish()
         reader = await world.watch()
@@ -472,7 +472,7 @@ async def test_max_duration_ends_a_watch() -> None:
 
 
 async def test_token_expiry_ends_watch_and_replay() -> None:
-    """D22: no stream outlives its token, and the opening frame says so."""
+    """No stream outlives its token, and the opening frame says so."""
     backend = FaultyBackend(memory())
     async with relay(backend) as world:
         await world.publish()
@@ -486,7 +486,7 @@ async def test_token_expiry_ends_watch_and_replay() -> None:
 
 @pytest.mark.parametrize("start", [{}, {"from_id": "1"}])
 async def test_shutdown_ends_every_stream(start: dict[str, str]) -> None:
-    """http.md 9.3: server_shutdown live, in history and at the opening; nothing is flushed."""
+    """Server_shutdown live, in history and at the opening; nothing is flushed."""
     backend = FaultyBackend(memory())
     async with relay(backend) as world:
         await world.publish()
@@ -505,7 +505,7 @@ async def test_shutdown_ends_every_stream(start: dict[str, str]) -> None:
 
 
 async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
-    """D29: by the clock, on replay too; a blocked reader gets one late heartbeat."""
+    """By the clock, on replay too; a blocked reader gets one late heartbeat."""
     backend = FaultyBackend(memory())
     async with relay(backend, heartbeat_s=0.02) as world:
         await world.publish()
@@ -527,7 +527,7 @@ async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
 
 
 async def test_batch_delay_pauses_between_batches() -> None:
-    """D27: replay_batch_delay_ms > 0 pauses, and everything still arrives."""
+    """Replay_batch_delay_ms > 0 pauses, and everything still arrives."""
     async with relay(batch_size=1, batch_delay_s=0.01) as world:
         for _ in range(3):
             await world.publish()
@@ -546,7 +546,7 @@ async def test_leaving_frees_the_subscription() -> None:
 
 
 async def test_schema_cap_wins() -> None:
-    """D5: a schema may override the cap."""
+    """A schema may override the cap."""
     async with relay(history_cap=1) as world:
         await world.publish()
         await world.publish()

@@ -14,7 +14,7 @@ from aviso_server.relay.index import Index
 
 @given(st.lists(filters(), max_size=12), st.lists(notifications(), max_size=12))
 def test_index_agrees_with_the_filter(asked: list[Filter], stored: list[Notification]) -> None:
-    """design.md invariant 3: the index and the scalar filter give the same answer."""
+    """The index and the scalar filter give the same answer."""
     assert_agreement(asked, stored)
 
 

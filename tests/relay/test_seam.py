@@ -1,4 +1,4 @@
-"""The seam between history and live, as a property (D4, D8).
+"""The seam between history and live, as a property.
 
 Hypothesis draws an interleaving of publishing, opening feeds, stalling and releasing readers,
 deletions and broken tails, with tiny queues and batches. Whatever the interleaving, each feed

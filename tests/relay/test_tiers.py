@@ -428,7 +428,7 @@ async def torn() -> AsyncIterator[Simulation]:
 async def test_gaps_are_signalled_where_they_are(
     start: dict[str, str], expected: list[tuple[int, int]], first: int
 ) -> None:
-    """Before the first notification that follows, and nowhere else (D9)."""
+    """Before the first notification that follows, and nowhere else."""
     async with torn() as simulation:
         reader = await simulation.world.replay(**start)
         await reader.end()
@@ -458,7 +458,7 @@ async def test_a_watch_beats_after_a_first_gap() -> None:
 
 
 async def test_a_slow_reader_catches_up_through_the_archive() -> None:
-    """What the log trimmed meanwhile comes from the archive, as live notifications (D8)."""
+    """What the log trimmed meanwhile comes from the archive, as live notifications."""
     async with simulated(shelved(), recent_bytes=1) as simulation:
         reader = await simulation.world.watch(stalled=True)
         for count in range(0, 1200, 4):
@@ -472,7 +472,7 @@ async def test_a_slow_reader_catches_up_through_the_archive() -> None:
 
 
 async def test_a_slow_reader_is_not_left_with_a_gap() -> None:
-    """What no tier has any more ends its stream with an error (D8)."""
+    """What no tier has any more ends its stream with an error."""
     async with simulated(shelved(), recent_bytes=1) as simulation:
         reader = await simulation.world.watch(stalled=True)
         for _ in range(300):

@@ -299,7 +299,7 @@ async def _ready(url: str, session: Any) -> tuple[int, str]:
 
 
 async def test_readiness_tells_details_when_asked() -> None:
-    """The plain answer is the contract's; a job that fails does not make the server unfit."""
+    """The plain answer is the protocol's; a job that fails does not make the server unfit."""
     plain = '{"status":"ready","backend_connected":true}'
     detailed = '{"status":"ready","backend_connected":true,"fault":null}'
     async with connected(settings()) as client:

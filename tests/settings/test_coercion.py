@@ -1,4 +1,4 @@
-"""How values become typed (domain.md 9, Typing)."""
+"""How values become typed."""
 
 import pytest
 from pydantic_core import PydanticCustomError
@@ -82,7 +82,7 @@ def test_bytes_are_numbers_or_sizes() -> None:
 
 
 def test_a_cap_that_is_no_number_is_zero() -> None:
-    """``unlimited`` reaches the check that words the refusal (domain.md 12 item 6)."""
+    """``unlimited`` reaches the check that words the refusal."""
     assert (as_cap("unlimited"), as_cap("5")) == (0, 5)
 
 
@@ -90,7 +90,7 @@ def test_a_cap_that_is_no_number_is_zero() -> None:
     ("value", "level"), [("WARN", "warn"), ("Trace", "trace"), ("loud", "info"), (None, "info")]
 )
 def test_an_unknown_level_is_info(value: object, level: str) -> None:
-    """Log levels are read in any case, and anything else is info (domain.md 10)."""
+    """Log levels are read in any case, and anything else is info."""
     assert as_level(value) == level
 
 
@@ -105,7 +105,7 @@ def test_a_section_reads_text_like_the_environment_gives_it() -> None:
 
 
 def test_identifier_definitions_are_strict() -> None:
-    """``required: "true"`` inside a field definition fails (domain.md 9)."""
+    """``required: "true"`` inside a field definition fails."""
     field: Json = {"type": "StringHandler", "required": "true"}
     schema: Json = {"mars": {"identifier": {"class": field}}}
     assert [f.path for f in faults(configuration(notification_schema=schema))] == [

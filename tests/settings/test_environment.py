@@ -1,4 +1,4 @@
-"""Environment overrides and merging (domain.md 9)."""
+"""Environment overrides and merging."""
 
 import pytest
 from hypothesis import given

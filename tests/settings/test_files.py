@@ -1,4 +1,4 @@
-"""Which files are read, and how one is read (domain.md 9)."""
+"""Which files are read, and how one is read."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from aviso_server.settings.faults import Fault, SettingsError
 from aviso_server.settings.files import named, read, search
 
 
-def test_files_are_searched_in_the_order_of_the_contract() -> None:
+def test_files_are_searched_in_the_order_of_the_specification() -> None:
     """Working directory, then /etc, then home; later wins."""
     found = search(Path("/cwd"), Path("/home/me"), Path("/etc"))
     assert [str(path) for path in found] == [
@@ -42,7 +42,7 @@ def test_the_option_wins_over_the_variable(tmp_path: Path) -> None:
     ],
 )
 def test_a_variable_that_names_no_file_is_a_fault(value: str, message: str) -> None:
-    """The literal messages of domain.md 9."""
+    """A bad AVISOSERVER_CONFIG_FILE is named, word for word."""
     assert _fault_named(None, {"AVISOSERVER_CONFIG_FILE": value}).message == message
 
 

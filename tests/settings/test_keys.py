@@ -1,4 +1,4 @@
-"""Known and unknown keys (domain.md 9)."""
+"""Known and unknown keys."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Durations and sizes (domain.md 11)."""
+"""Durations and sizes."""
 
 from collections.abc import Callable
 

@@ -104,7 +104,7 @@ def test_nats_token_fills_in(tmp_path: Path, text: str, token: str) -> None:
 
 
 def test_a_relative_base_url_is_a_warning() -> None:
-    """It is used as it is (domain.md 10)."""
+    """It is used as it is."""
     loaded = settings(configuration(application={"base_url": "example.org/aviso"}))
     assert [w.event for w in loaded.warnings] == ["configuration.base_url.not_absolute"]
     assert loaded.application.base_url == "example.org/aviso"
@@ -135,7 +135,7 @@ def test_a_broken_base_url_is_a_warning_too() -> None:
 def test_strictness_follows_the_table(
     raw: dict[str, Json], strict: bool, events: list[str]
 ) -> None:
-    """domain.md 5: set, or exactly when there is a schema; switching it off is told."""
+    """Set, or exactly when there is a schema; switching it off is told."""
     loaded = settings(raw)
     assert loaded.catalogue.strict is strict
     assert [w.event for w in loaded.warnings] == events

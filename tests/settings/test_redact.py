@@ -1,4 +1,4 @@
-"""What may be shown of the settings (operations.md 9, Redaction)."""
+"""What may be shown of the settings."""
 
 import pytest
 from hypothesis import given

@@ -34,13 +34,13 @@ def test_a_bare_entry_has_the_defaults() -> None:
 
 
 def test_no_section_and_an_empty_one_differ() -> None:
-    """http.md 12: only a missing section is called not configured."""
+    """Only a missing section is called not configured."""
     assert settings(configuration()).catalogue.configured is False
     assert settings(configuration(notification_schema={})).catalogue.configured is True
 
 
-def test_the_public_view_follows_the_contract() -> None:
-    """domain.md 14: defaulted options are shown, unset ones are null."""
+def test_the_public_view_follows_the_specification() -> None:
+    """Defaulted options are shown, unset ones are null."""
     raw = with_schema(
         identifier={
             "class": {**FIELD, "max_length": 2},

@@ -1,6 +1,6 @@
 """Access control as tests need it: tokens, users, and stand-ins for the services that decide.
 
-The stand-ins answer as operations.md 5 and 6 document the real services, on loopback sockets.
+The stand-ins answer as the real services do, on loopback sockets.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ DISSEMINATION: dict[str, Json] = {
     },
     "auth": {"required": True, "write_roles": {"ecmwf": ["producer"]}, "plugins": ["ecpds"]},
 }
-"""Guarded by the plugin; the destination is no topic token (D23)."""
+"""Guarded by the plugin; the destination is no topic token."""
 
 
 def proxy_auth(**more: Json) -> dict[str, Json]:

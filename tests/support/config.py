@@ -1,4 +1,4 @@
-"""The configuration of tests: the schemas of the worked examples (domain.md 15)."""
+"""The configuration of tests: the schemas of the worked examples."""
 
 from collections.abc import Mapping
 from copy import deepcopy

@@ -28,7 +28,7 @@ from aviso_server.server.serve import Running
 from aviso_server.settings import Settings
 
 NOON_NS = 1_772_618_400_123_456_789
-"""2026-03-04T10:00:00.123456789Z, the instant of the contract's examples."""
+"""2026-03-04T10:00:00.123456789Z, the instant of the protocol's examples."""
 
 
 @dataclass(frozen=True)

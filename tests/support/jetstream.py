@@ -77,7 +77,7 @@ async def status(url: str) -> int:
 
 
 async def ready(url: str, *, expected: bool) -> None:
-    """Wait until ``/ready`` says so; ``/health`` is 200 all the while (D24)."""
+    """Wait until ``/ready`` says so; ``/health`` is 200 all the while."""
 
     async def agrees() -> bool:
         assert await status(f"{url}/health") == 200

@@ -1,6 +1,6 @@
 """The server's log as a test reads it: to wait until the server has done something.
 
-The client has no hook that says it is connected; the server's own log says so (operations.md 9).
+The client has no hook that says it is connected; the server's own log says so.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ class Answer:
 
     @property
     def request_id(self) -> str:
-        """The ``X-Request-ID`` header, which is a UUID version 4 (http.md 2)."""
+        """The ``X-Request-ID`` header, which is a UUID version 4."""
         value = self.header("x-request-id")
         assert value is not None, f"no X-Request-ID in {self.headers}"
         assert UUID4.fullmatch(value), value

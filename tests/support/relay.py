@@ -26,7 +26,7 @@ from aviso_server.relay.readers import Readers
 from aviso_server.relay.subscription import Chunk
 
 NOW_NS = 1_772_618_400_000_000_000
-"""2026-03-04T10:00:00Z, the instant of the contract's examples."""
+"""2026-03-04T10:00:00Z, the instant of the protocol's examples."""
 
 REQUEST_ID = "0d4f6758-1ce3-4dda-a0f3-0ccf5fcb50d6"
 

@@ -1,4 +1,4 @@
-"""A seeded simulation of publishers, watchers that come and stall, and deletions (D4, D8, D10)."""
+"""A seeded simulation of publishers, watchers that come and stall, and deletions."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Publishers and watchers that keep book: what was acknowledged against what arrived (D4).
+"""Publishers and watchers that keep book: what was acknowledged against what arrived.
 
 Nothing here uses the server's own code. The filters are plain predicates, the book is a dict, and
 a sequence counts as published only once the server said so.
@@ -273,7 +273,7 @@ class Watcher:
             await self.reading.wait()
 
     def check(self) -> None:
-        """No gap, no duplicate, in order, nothing that was not asked for (D4)."""
+        """No gap, no duplicate, in order, nothing that was not asked for."""
         book, got = self.book, self.received
         first = self.start
         if first is None:

@@ -44,5 +44,5 @@ def test_malformed_directives(text: str) -> None:
 
 @pytest.mark.parametrize("word", ["INFO", " info ", "nonsense", ""])
 def test_a_configured_level_is_never_malformed(word: str) -> None:
-    """What is not known is info (domain.md 10)."""
+    """What is not known is info."""
     assert level(word) == logging.INFO

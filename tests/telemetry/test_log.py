@@ -1,4 +1,4 @@
-"""Logs: the contract's JSON line, levels, renamed fields, redaction (operations.md 9)."""
+"""Logs: the protocol's JSON line, levels, renamed fields, redaction."""
 
 import io
 import json

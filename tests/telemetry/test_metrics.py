@@ -1,4 +1,4 @@
-"""What each event moves, and what is shown from the start (operations.md 8)."""
+"""What each event moves, and what is shown from the start."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,7 +34,7 @@ def page(counted: Metrics) -> Page:
 
 
 def test_zeros_from_the_start() -> None:
-    """Exactly the series the contract names, and our additions, are there before any event."""
+    """Exactly the series docs/metrics.md names, and our additions, are there before any event."""
     calls = product(
         ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message"), ("ok", "error")
     )

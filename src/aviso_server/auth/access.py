@@ -1,4 +1,4 @@
-"""What each route and each stream demands of its caller (operations.md 4.1 and 4.4)."""
+"""What each route and each stream demands of its caller (docs/authentication.md#roles)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ RoleMap: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class Policy(Enum):
-    """Attached to every route; a route without one is treated as ADMIN (D22)."""
+    """Attached to every route; a route without one is treated as ADMIN."""
 
     PUBLIC = "public"
     """No credential is looked at."""

@@ -1,4 +1,4 @@
-"""Direct mode: auth-o-tron says who is asking (operations.md 4.2 and 5).
+"""Direct mode: auth-o-tron says who is asking (docs/authentication.md#modes).
 
 The caller's header is forwarded once; concurrent requests with the same header share the answer,
 and it is remembered for a few seconds, never beyond the token's ``exp``. The memory knows headers
@@ -105,7 +105,7 @@ class Direct:
 
 
 def find_token(reply: Reply) -> str | None:
-    """The first thing in an answer that looks like a token, in the order of operations.md 5."""
+    """The first in an answer that looks like a token (docs/authentication.md#modes)."""
     return next((text for text in _candidates(reply) if looks_like_token(text)), None)
 
 

@@ -1,4 +1,4 @@
-"""The ``Authorization`` header, read as each mode wants it (operations.md 4.2); no I/O."""
+"""The ``Authorization`` header, read as each mode wants it; no I/O."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Asking the ECPDS servers which destinations a user has (operations.md 6, steps 3 to 5)."""
+"""Asking the ECPDS servers which destinations a user has."""
 
 import asyncio
 from base64 import b64encode
@@ -140,7 +140,7 @@ def active(records: Sequence[object], target_field: str) -> list[str]:
 def _log_fetched(
     journal: structlog.typing.FilteringBoundLogger, records: Sequence[object], found: int
 ) -> None:
-    """Tell how many records there were and how many do not count, and why (operations.md 9)."""
+    """Tell how many records there were and how many do not count, and why."""
     total = len(records)
     inactive = sum(isinstance(item, dict) and item.get("active") is not True for item in records)
     journal.debug("Destinations fetched", event_name="auth.ecpds.fetch.succeeded", total=total)

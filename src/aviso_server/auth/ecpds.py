@@ -1,7 +1,7 @@
-"""The ECPDS plugin: may this user read what is sent to this destination? (operations.md 6, D23)
+"""The ECPDS plugin (docs/authentication.md#ecpds): may this user read what goes to a destination?
 
 It runs when a watch or replay is opened. What it allows is one destination, and the filter on
-that field is exact, so nothing of another destination is ever delivered on the stream (D23).
+that field is exact, so nothing of another destination is ever delivered on the stream.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ _Value = TypeVar("_Value")
 
 
 class Source(Enum):
-    """Where an answer came from; the words of the log (operations.md 6)."""
+    """Where an answer came from; the words of the log."""
 
     HIT = "hit"
     COALESCED = "miss_coalesced"

@@ -39,7 +39,7 @@ class Gate:
         """Who is asking, as far as the route's policy wants to know; None for nobody.
 
         On stream routes a header that cannot be read counts as none, a credential that is
-        refused does not (operations.md 4.2).
+        refused does not.
         """
         if policy is Policy.PUBLIC:
             return None

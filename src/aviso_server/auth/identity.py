@@ -1,4 +1,4 @@
-"""Who is asking, and the seam at which authentication plugs in (operations.md 4)."""
+"""Who is asking, and the seam at which authentication plugs in."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ class Identity:
     realm: str | None = None
     roles: tuple[str, ...] = ()
     expires_at_ns: int | None = None
-    """When the credential ends; no stream outlives it (D22)."""
+    """When the credential ends; no stream outlives it."""
 
 
 class Authenticator(Protocol):
@@ -25,7 +25,7 @@ class Authenticator(Protocol):
 
     @property
     def challenges(self) -> tuple[str, ...]:
-        """The ``WWW-Authenticate`` lines of a 401 (http.md 2)."""
+        """The ``WWW-Authenticate`` lines of a 401."""
         ...
 
     async def identify(self, authorization: str) -> Identity:

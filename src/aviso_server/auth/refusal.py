@@ -8,8 +8,8 @@
         ├── Unavailable             503, a service that decides cannot be asked
         └── Undecided               500, access cannot be decided at all
 
-``message`` is what the caller is told and is fixed by http.md 6.3. ``details`` is the reason for
-the log, such as ``signature``; it is never sent.
+``message`` is what the caller is told (docs/authentication.md#refusals). ``details`` is the reason
+for the log, such as ``signature``; it is never sent.
 """
 
 from typing import ClassVar
@@ -21,7 +21,7 @@ class Refusal(AvisoError):
     """Access is not granted."""
 
     outcome: ClassVar[str]
-    """The word for it in metrics and logs (operations.md 8)."""
+    """The word for it in metrics and logs."""
 
     def __init__(
         self, message: str, *, details: str | None = None, username: str | None = None
@@ -60,6 +60,6 @@ class Undecided(Refusal):
 
 
 INVALID_TOKEN = "Invalid or expired token"  # noqa: S105 - a message
-"""All that a caller learns about a token that is not accepted (operations.md 4.3)."""
+"""All that a caller learns about a token that is not accepted."""
 
 AUTH_AWAY = "Authentication service temporarily unavailable"

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: from a token to an identity, or Unauthorized (operations.md 4.3).
+"""JSON Web Tokens: from a token to an identity, or Unauthorized (docs/authentication.md#tokens).
 
 Rules
 - The algorithm is looked up among those that have a key; ``none`` is not among them.

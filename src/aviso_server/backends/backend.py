@@ -1,7 +1,7 @@
-"""The contract between the relay and whatever keeps notifications (operations.md 1).
+"""The contract between the relay and whatever keeps notifications (docs/storage.md).
 
 One stream per event type. Sequences of a stream start at 1, are contiguous, never reused, not
-reset by wipes and not consumed by refused or repeated appends (D10). Storage times never
+reset by wipes and not consumed by refused or repeated appends. Storage times never
 decrease with the sequence. The caller has validated everything it appends.
 
 The same contract suite (tests/backends/contract.py) runs over every implementation.
@@ -118,7 +118,7 @@ class Backend(Protocol):
 
     @property
     def fault(self) -> Fault | None:
-        """Why notifications of some event type cannot be stored now; drives ``/ready`` (D34)."""
+        """Why notifications of some event type cannot be stored now; drives ``/ready``."""
         ...
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:

@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class MeteredBackend:
-    """Counts the operations of operations.md 8. Calls that are cancelled are not counted."""
+    """Counts and times the calls of a backend. Those that are cancelled are not counted."""
 
     def __init__(self, inner: Backend, metrics: Metrics) -> None:
         self.inner = inner

@@ -1,4 +1,4 @@
-"""Faults of a configuration in the log, for those who only see the log (operations.md 11)."""
+"""Faults of a configuration in the log, for those who only see the log."""
 
 import os
 import re

@@ -16,13 +16,13 @@ _TRIMMED_FROM = 512
 
 
 def refuse_misplaced(request: NotificationRequest) -> None:
-    """Refuse what only makes sense when reading (http.md 4.1 steps 8 and 9)."""
+    """Refuse what only makes sense when reading."""
     refuse_ends(request)
     refuse_point(request.identifier)
 
 
 def notification_of(schema: Schema, request: NotificationRequest) -> Notification:
-    """Validate a request against its schema (http.md 4.1 step 12), in the contract's order."""
+    """Validate a request against its schema, in the protocol's order."""
     identifier = announced(schema, request.identifier)
     if request.payload is UNSET and schema.payload_required:
         raise InvalidRequest(

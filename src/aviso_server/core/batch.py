@@ -22,7 +22,7 @@ from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, parse_request
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""What an idempotency key looks like (http.md 8)."""
+"""What an idempotency key looks like."""
 
 _BAD_KEY = "Idempotency-Key must be 1 to 255 visible ASCII characters"
 

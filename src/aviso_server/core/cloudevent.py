@@ -1,4 +1,4 @@
-"""The CloudEvent of a record: one rendered form, whichever tier the record came from (http.md 10).
+"""The CloudEvent of a record: one rendered form, whichever tier the record came from.
 
 Members are alphabetical, so ``data`` comes first and everything behind it is constant per event
 type except the sequence and the time. Rendering is therefore two small JSON encodings between

@@ -1,4 +1,4 @@
-"""Constraint objects of a filter: compiled once, then asked about stored text (domain.md 3).
+"""Constraints of a filter: compiled once, then asked about stored text (docs/schema.md#filters).
 
 Seven operators come down to two questions: is the value one of these (``Choice``: eq, in), or
 does it lie between these (``Range``: gt, gte, lt, lte, between). Two objects that ask the same,

@@ -1,4 +1,4 @@
-"""Start and end points of a stream: their values, their texts, and how they combine (http.md 7)."""
+"""Start and end points of a stream: their values, their texts, and how they combine."""
 
 import re
 from dataclasses import dataclass
@@ -67,14 +67,14 @@ _LOOSE_TIME = _TIME.replace("{2}", "{1,2}")
 _OFFSET = r"(?P<sign>[+-])(?P<off_hour>[0-9]{2}):(?P<off_minute>[0-9]{2})"
 _LOOSE_OFFSET = _OFFSET.replace(":(", ":?(")
 _FORMATS = (
-    re.compile(rf"{_DAY}[Tt ]{_TIME}(?:[Zz]|{_OFFSET})"),  # 7.2 rule 3
-    re.compile(rf"{_LOOSE_DAY} {_LOOSE_TIME}\s*{_LOOSE_OFFSET}"),  # rule 4
-    re.compile(rf"{_LOOSE_DAY}[T ]{_LOOSE_TIME}"),  # rule 5
+    re.compile(rf"{_DAY}[Tt ]{_TIME}(?:[Zz]|{_OFFSET})"),  # RFC 3339
+    re.compile(rf"{_LOOSE_DAY} {_LOOSE_TIME}\s*{_LOOSE_OFFSET}"),  # loose, with an offset
+    re.compile(rf"{_LOOSE_DAY}[T ]{_LOOSE_TIME}"),  # loose, UTC
 )
 
 
 def parse_sequence(name: str, text: str) -> int:
-    """The sequence a ``from_id`` or ``to_id`` names, or InvalidRequest (http.md 7.1)."""
+    """The sequence a ``from_id`` or ``to_id`` names, or InvalidRequest."""
     if not text.strip():
         raise InvalidRequest(
             f"{name} cannot be empty. Provide a valid sequence number or omit the field"
@@ -113,7 +113,7 @@ def parse_moment(name: str, text: str) -> int:
 
 
 def refuse_ends(request: NotificationRequest, operation: Operation = Operation.NOTIFY) -> None:
-    """Refuse an end point on notify (http.md 4.1 step 8) and on watch (4.2 step 9)."""
+    """Refuse an end point on notify and on watch."""
     if operation is Operation.REPLAY or (request.to_id is None and request.to_date is None):
         return
     endpoint = "notification" if operation is Operation.NOTIFY else operation.value
@@ -123,7 +123,7 @@ def refuse_ends(request: NotificationRequest, operation: Operation = Operation.N
 
 
 def window(request: NotificationRequest, operation: Operation) -> Window:
-    """The window a watch or replay asks for, or InvalidRequest (http.md 4.2 steps 9, 11, 12).
+    """The window a watch or replay asks for, or InvalidRequest.
 
     Step 10 lies between; a caller that checks it here calls ``refuse_ends`` itself before.
     """
@@ -142,7 +142,7 @@ def window(request: NotificationRequest, operation: Operation) -> Window:
 
 
 def _start(request: NotificationRequest) -> Start | None:
-    # Both texts are read before both are refused: a bad text is reported first (step 11).
+    # Both texts are read before both are refused: a bad text is reported first.
     sequence = None if request.from_id is None else parse_sequence("from_id", request.from_id)
     ns = None if request.from_date is None else parse_moment("from_date", request.from_date)
     if sequence is not None and ns is not None:

@@ -21,7 +21,7 @@ def declaration(schema: Schema) -> dict[str, Json]:
     declared: dict[str, Json] = {
         "event_type": schema.event_type,
         "base": schema.base,
-        # A list, for the order of fields is the order of error reports (D20).
+        # A list, for the order of fields is the order of error reports.
         "identifier": [{"name": field.name, **field.view()} for field in schema.fields],
     }
     if schema.key_order is not None:

@@ -3,18 +3,18 @@
     AvisoError
     ├── RequestError                the client can mend it (4xx)
     │   ├── MalformedBody           not JSON
-    │   ├── UnknownMember           a top-level member outside the contract
+    │   ├── UnknownMember           a top-level member outside the protocol
     │   ├── WrongShape              JSON of the wrong shape
-    │   ├── UnknownEventType        strict mode, event type not configured (D12)
-    │   ├── InvalidRequest          anything else the contract refuses
+    │   ├── UnknownEventType        strict mode, event type not configured
+    │   ├── InvalidRequest          anything else the protocol refuses
     │   ├── KeyReused               an idempotency key that already stands for something else
-    │   └── BodyTooLarge            over ``application.max_body_bytes`` (D19)
-    ├── NotFound                    an admin target that is not there (D24)
+    │   └── BodyTooLarge            over ``application.max_body_bytes``
+    ├── NotFound                    an admin target that is not there
     ├── StorageFailed               the backend did not take a notification
     ├── SetupFailed                 a stream could not be opened
-    ├── HistoryFailed               history could not be read (D6)
-    │   └── HistoryLost             history that is needed is no longer kept (D8)
-    └── LiveFailed                  the live source is gone for good (D7)
+    ├── HistoryFailed               history could not be read
+    │   └── HistoryLost             history that is needed is no longer kept
+    └── LiveFailed                  the live source is gone for good
 
 An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
 to ``message`` for single-level errors), both cut where a client's text made them long. Its class
@@ -42,7 +42,7 @@ class MalformedBody(RequestError):
 
 
 class UnknownMember(RequestError):
-    """The request object has a member outside the contract."""
+    """The request object has a member outside the protocol."""
 
 
 class WrongShape(RequestError):
@@ -50,7 +50,7 @@ class WrongShape(RequestError):
 
 
 class UnknownEventType(RequestError):
-    """Strict mode and the event type is not configured (D12)."""
+    """Strict mode and the event type is not configured."""
 
     def __init__(self, event_type: str, configured: tuple[str, ...]) -> None:
         super().__init__(f"unknown event type '{event_type}'")
@@ -72,14 +72,14 @@ class KeyReused(RequestError):
 
 
 class BodyTooLarge(RequestError):
-    """The body exceeds the configured limit (D19)."""
+    """The body exceeds the configured limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"Request body exceeds the limit of {limit_bytes} bytes")
 
 
 class NotFound(AvisoError):
-    """An admin operation names something that does not exist (D24)."""
+    """An admin operation names something that does not exist."""
 
 
 class StorageFailed(AvisoError):
@@ -91,12 +91,12 @@ class SetupFailed(AvisoError):
 
 
 class HistoryFailed(AvisoError):
-    """Reading history failed part-way (D6)."""
+    """Reading history failed part-way."""
 
 
 class HistoryLost(HistoryFailed):
-    """A reader needs history that is no longer kept (D8)."""
+    """A reader needs history that is no longer kept."""
 
 
 class LiveFailed(AvisoError):
-    """The live source of a stream is lost and could not be recreated (D7)."""
+    """The live source of a stream is lost and could not be recreated."""

@@ -1,11 +1,11 @@
-"""The filter: which notifications a watch or replay asked for (domain.md 7).
+"""The filter: which notifications a watch or replay asked for (docs/schema.md#filters).
 
 Rules
 - A filter is compiled once per request and means the same on history and on live notifications.
 - It has exact texts, constraints and at most one spatial test, and all of them must hold.
 - Exact texts compare with the stored canonical text of the field, whether or not the field is a
-  topic token (D13). A field that a notification does not have never matches.
-- Spatial fields are never compared as text (D14).
+  topic token. A field that a notification does not have never matches.
+- Spatial fields are never compared as text.
 
 Theory of operation
 ``matches`` decides one notification. ``select`` decides a batch: the cheap scalar tests one by

@@ -1,7 +1,7 @@
-"""The frames of a stream: typed values and the one renderer that turns them into bytes (http.md 9).
+"""The frames of a stream: typed values and the one renderer that turns them into bytes.
 
 A frame is exactly ``event: <name>`` LF ``data: <one line of JSON>`` LF LF. There is no ``id:``
-line (D28). Keys are alphabetical; the values below list them that way.
+line. Keys are alphabetical; the values below list them that way.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class ReplayStarted:
 
 @dataclass(frozen=True, slots=True)
 class HistoryGap:
-    """The requested start is older than anything kept (D9)."""
+    """The requested start is older than anything kept."""
 
     requested: int
     first_available: int
@@ -55,14 +55,14 @@ class HistoryGap:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """The replay cap cut the history (D5)."""
+    """The replay cap cut the history."""
 
     max_allowed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCompleted:
-    """History is complete up to the boundary H (D4)."""
+    """History is complete up to the boundary H."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class StreamFailed:
-    """A stream-level failure; the closing frame follows (D6, D7, D8)."""
+    """A stream-level failure; the closing frame follows."""
 
     message: str
 

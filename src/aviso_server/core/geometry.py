@@ -1,4 +1,4 @@
-"""Where notifications are: areas, point clouds, and the spatial tests of a filter (D16).
+"""Where notifications are: areas, point clouds, spatial tests of a filter (docs/schema.md#places).
 
 Theory of operation
 The region of an area is its ring together with every point of non-zero winding number, so both
@@ -77,7 +77,7 @@ class Area:
     points: Points
     """At least four, the last equal to the first."""
     text: str
-    """The stored polygon text (domain.md 2.8)."""
+    """The stored polygon text."""
 
     @classmethod
     def of(cls, points: Points) -> "Area":
@@ -103,7 +103,7 @@ class Cloud:
 
     @cached_property
     def text(self) -> str:
-        """Canonical JSON: compact, every number with a fraction or exponent (domain.md 2.9)."""
+        """Canonical JSON: compact, every number with a fraction or exponent."""
         return msgspec.json.encode(self.points).decode()
 
 

@@ -1,7 +1,7 @@
 """From the identifier of a request to stored values (notify) or to a filter (watch, replay).
 
 The order of the checks here decides which error a client sees first: unknown names, then the
-declared fields in schema order (domain.md 4, D12, D20).
+declared fields in schema order.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Identifier:
 
 
 def refuse_point(identifier: Values) -> None:
-    """A producer announces areas; ``point`` only asks for them (http.md 4.1 step 9)."""
+    """A producer announces areas; ``point`` only asks for them."""
     if "point" in identifier:
         raise InvalidRequest(
             "identifier.point is only supported for watch/replay endpoints, not /notification"
@@ -41,7 +41,7 @@ def refuse_point(identifier: Values) -> None:
 
 
 def check_spatial(identifier: Values) -> None:
-    """At most one spatial filter, and a ``point`` that reads as one (http.md 4.2 step 10)."""
+    """At most one spatial filter, and a ``point`` that reads as one."""
     if "point" not in identifier:
         return
     if "polygon" in identifier:
@@ -53,7 +53,7 @@ def check_spatial(identifier: Values) -> None:
 
 
 def announced(schema: Schema, identifier: Values) -> Identifier:
-    """The validated identifier of a notify request (domain.md 4.1)."""
+    """The validated identifier of a notify request."""
     if schema.generic:
         return Identifier(
             {
@@ -78,7 +78,7 @@ def announced(schema: Schema, identifier: Values) -> Identifier:
 
 
 def requested(schema: Schema, identifier: Values, operation: Operation) -> Filter:
-    """The filter that a watch or replay request asks for (domain.md 4.2)."""
+    """The filter that a watch or replay request asks for."""
     if schema.generic:
         if "point" in identifier:
             raise InvalidRequest("Field 'point' is not supported without schema")
@@ -163,7 +163,7 @@ def _point(value: Json) -> tuple[float, float]:
 
 
 def _generic(name: str, value: Json, operation: Operation) -> str:
-    """The text of a field of an event type without schema (domain.md 5)."""
+    """The text of a field of an event type without schema."""
     if isinstance(value, dict):
         if operation is Operation.NOTIFY:
             raise _no_constraint(name)

@@ -1,6 +1,6 @@
 """JSON values as a type, the one compact spelling the service writes, and the one way it reads.
 
-Reading is stricter than most parsers (http.md 3): besides bad syntax and bad UTF-8 it refuses
+Reading is stricter than most parsers: besides bad syntax and bad UTF-8 it refuses
 numbers that overflow a double, lone surrogates, and nesting deeper than 128. msgspec refuses the
 first three itself, except integers, which it reads exactly at any size; integers and nesting are
 checked here. Both checks cost one scan of the raw bytes and only for bodies large enough to break
@@ -21,7 +21,7 @@ from aviso_server.core.errors import MalformedBody
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_DEPTH = 128
-"""Deepest nesting of arrays and objects that is read (http.md 3)."""
+"""Deepest nesting of arrays and objects that is read."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """All that msgspec raises for bytes it does not read; for whoever calls it without ``parse``."""
@@ -52,7 +52,7 @@ _BLOCK = 64 * 1024
 
 
 def compact(value: Json) -> bytes:
-    """Compact JSON, object keys sorted by code point at every level, raw UTF-8 (http.md 2)."""
+    """Compact JSON, object keys sorted by code point at every level, raw UTF-8."""
     return _SORTED.encode(value)
 
 
@@ -79,7 +79,7 @@ def parse(body: bytes, *, failed: str = "JSON parsing failed") -> Json:
 
 
 def refuse_excess(body: bytes, *, failed: str = "JSON parsing failed") -> None:
-    """Raise MalformedBody when valid JSON breaks a limit msgspec does not know (http.md 3).
+    """Raise MalformedBody when valid JSON breaks a limit msgspec does not know.
 
     For callers that decode to a type of their own instead of calling ``parse``.
     """

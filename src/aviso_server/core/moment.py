@@ -17,19 +17,19 @@ CYCLE_DAYS = 146_097
 
 
 def rfc3339(ns: int) -> str:
-    """UTC with ``Z`` and the shortest lossless of 0, 3, 6 or 9 fraction digits (http.md 10)."""
+    """UTC with ``Z`` and the shortest lossless of 0, 3, 6 or 9 fraction digits."""
     second, fraction = divmod(ns, NS_PER_SECOND)
     return f"{_whole(second)}{_digits(fraction)}Z"
 
 
 def rfc3339_offset(ns: int) -> str:
-    """The same instant and precision with ``+00:00`` in place of ``Z`` (http.md 6.2)."""
+    """The same instant and precision with ``+00:00`` in place of ``Z``."""
     second, fraction = divmod(ns, NS_PER_SECOND)
     return f"{_whole(second)}{_digits(fraction)}+00:00"
 
 
 def seconds(ns: int) -> str:
-    """``YYYY-MM-DDTHH:MM:SSZ``, truncated towards the past (http.md 9.1)."""
+    """``YYYY-MM-DDTHH:MM:SSZ``, truncated towards the past."""
     return f"{_whole(ns // NS_PER_SECOND)}Z"
 
 

@@ -13,9 +13,9 @@ class Notification:
 
     event_type: str
     tokens: tuple[str, ...]
-    """The topic, decoded: base, then values (domain.md 6)."""
+    """The topic, decoded: base, then values."""
     identifier: Mapping[str, str]
-    """Every non-spatial identifier field in canonical text, in name order (D13)."""
+    """Every non-spatial identifier field in canonical text, in name order."""
     geometry: Geometry | None
     """The polygon or point cloud, where the schema has one."""
     payload: bytes
@@ -39,7 +39,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A stored message that cannot be turned back into a notification (http.md 11.5)."""
+    """A stored message that cannot be turned back into a notification."""
 
     sequence: int
     stored_at_ns: int

@@ -24,7 +24,7 @@ _INT_DIGITS = len(str(INT_MAX))
 
 
 def read_int(text: str) -> int | None:
-    """The integer a text spells (domain.md 2.5), of any sign and size; None if it spells none.
+    """The integer a text spells, of any sign and size; None if it spells none.
 
     Beyond the signed 64-bit range only "out of range" and the sign are kept: int() refuses
     very long texts, and no caller needs the digits.
@@ -45,7 +45,7 @@ def parse_int(text: str) -> int | None:
 
 
 def parse_float(text: str) -> float | None:
-    """The double a text spells (domain.md 2.6), perhaps not finite; None if it spells none."""
+    """The double a text spells, perhaps not finite; None if it spells none."""
     return float(text) if _FLOAT.fullmatch(text) else None
 
 

@@ -1,4 +1,4 @@
-"""Planar geometry on closed rings: winding and crossing, without tolerance (D16).
+"""Planar geometry on closed rings: winding and crossing, without tolerance.
 
 Rules
 - Plane degrees. A point is ``(lat, lon)``; latitude is the vertical axis. A ring is a sequence of

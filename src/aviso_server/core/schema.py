@@ -11,7 +11,7 @@ from aviso_server.core.fields.place import PointCloudField, PolygonField
 from aviso_server.core.json import Json
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""What an event type without schema, and every topic base, must look like (domain.md 5, 12)."""
+"""What an event type without schema, and every topic base, must look like."""
 
 GENERIC = "generic"
 """The label of every event type without schema."""
@@ -30,7 +30,7 @@ class StoragePolicy:
 
 @dataclass(frozen=True, slots=True)
 class StreamAccess:
-    """Who may read and write one event type (operations.md 4.4); None means not restricted so."""
+    """Who may read and write one event type; None means not restricted so."""
 
     required: bool
     read_roles: Mapping[str, tuple[str, ...]] | None = None
@@ -44,7 +44,7 @@ class Schema:
 
     event_type: str
     fields: tuple[Field, ...] = ()
-    """In the order of the configuration file, which is the order of error reports (D20)."""
+    """In the order of the configuration file, which is the order of error reports."""
     base: str = ""
     """First topic token; the event type itself when no topic is configured."""
     key_order: tuple[str, ...] | None = None
@@ -52,11 +52,11 @@ class Schema:
     payload_required: bool | None = None
     """None without a ``payload`` block, which means optional."""
     history_cap: int | None = None
-    """Overrides ``watch_endpoint.max_historical_notifications`` (D5)."""
+    """Overrides ``watch_endpoint.max_historical_notifications``."""
     storage: StoragePolicy = field(default_factory=StoragePolicy)
     access: StreamAccess | None = None
     generic: bool = False
-    """An event type without schema (domain.md 5): any scalar field is accepted."""
+    """An event type without schema: any scalar field is accepted."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
@@ -87,11 +87,11 @@ class Schema:
 
     @property
     def label(self) -> str:
-        """The bounded name used in metrics (domain.md 5): clients make generic names up."""
+        """The bounded name used in metrics: clients make generic names up."""
         return GENERIC if self.generic else self.event_type
 
     def view(self) -> dict[str, Json]:
-        """The public view (domain.md 14): identifier and payload, nothing else."""
+        """The public view: identifier and payload, nothing else."""
         payload: Json = (
             None if self.payload_required is None else {"required": self.payload_required}
         )
@@ -99,7 +99,7 @@ class Schema:
 
 
 class Catalogue:
-    """All configured event types and what happens to others (domain.md 5)."""
+    """All configured event types and what happens to others."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class Catalogue:
         self.schemas: Mapping[str, Schema] = {item.event_type: item for item in schemas}
         self.strict = bool(self.schemas) if strict is None else strict
         self.configured = configured
-        """False when there is no ``notification_schema`` section at all (http.md 12)."""
+        """False when there is no ``notification_schema`` section at all."""
         self.names = tuple(sorted(self.schemas))
         self._owner = {item.stream: item.event_type for item in self.schemas.values()}
 
     def find(self, event_type: str) -> Schema:
-        """The schema of an event type; a generic one where that is allowed (http.md 4.1 step 7)."""
+        """The schema of an event type; a generic one where that is allowed."""
         schema = self.schemas.get(event_type)
         if schema is not None:
             return schema
@@ -131,7 +131,7 @@ class Catalogue:
         return Schema(event_type=event_type, base=event_type, generic=True)
 
     def resolve(self, name: str, others: Iterable[str] = ()) -> str | None:
-        """The event type an administrator means (http.md 13), or None.
+        """The event type an administrator means, or None.
 
         ``others`` are event types without schema that the backend knows.
         """

@@ -1,4 +1,4 @@
-"""On which side of a line a point is, exactly: the one predicate that all geometry rests on (D16).
+"""On which side of a line a point is, exactly: the one predicate that all geometry rests on.
 
 The question is the sign of
 

@@ -1,4 +1,4 @@
-"""Topics: the token codec, the topic of a notification, the pattern of a request (domain.md 6).
+"""Topics: token codec, topic of a notification, pattern of a request (docs/schema.md#topics).
 
 A topic is a list of decoded tokens. Its *subject* is the wire form (NATS subject): each token
 percent-encoded, joined with ``.``. Its *display* form is the decoded tokens joined with ``.``;
@@ -19,7 +19,7 @@ MAX_SUBJECT_BYTES = 3072
 """Longest subject accepted: protects the NATS connection, whose control line is bounded."""
 
 FREE = "*"
-"""Shown for a free token in a request pattern; never stored and never matched (D17)."""
+"""Shown for a free token in a request pattern; never stored and never matched."""
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
 _UNSAFE_BYTES = bytes((*range(0x21), 0x7F)) + b".*>%"
@@ -77,7 +77,7 @@ def parse_subject(text: str) -> tuple[str, ...]:
 def tokens_of(
     schema: Schema, identifier: Mapping[str, str], geometry: Geometry | None
 ) -> tuple[str, ...]:
-    """The topic of a notification (domain.md 6.2), or InvalidRequest when it is too long."""
+    """The topic of a notification, or InvalidRequest when it is too long."""
     names = schema.token_fields
     if names is None:
         names = tuple(sorted(identifier))
@@ -106,7 +106,7 @@ def _value(name: str, identifier: Mapping[str, str], geometry: Geometry | None) 
 
 
 def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
-    """The identifier fields that a stored topic carries (domain.md 6.3).
+    """The identifier fields that a stored topic carries.
 
     Surplus tokens are ignored and missing ones leave the field out: the topic may have been
     written under another version of the schema. Spatial fields never come from tokens.
@@ -117,7 +117,7 @@ def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
 
 
 def pattern(schema: Schema, request: Filter) -> str:
-    """How a watch or replay request is shown in control frames, errors and logs (domain.md 6.4)."""
+    """How a watch or replay request is shown in control frames, errors and logs."""
     exact = dict(request.exact)
     names = schema.token_fields
     if names is None:

@@ -1,4 +1,4 @@
-"""Request bodies as typed values: the request object (http.md 3) and the wipe request (13)."""
+"""Request bodies as typed values (docs/protocol.md#the-request-object)."""
 
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,12 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     event_type: str
     identifier: dict[str, Json]
     from_id: str | None = None
-    """Cursors are texts; an integer cursor is its decimal text, null is absent (D18)."""
+    """Cursors are texts; an integer cursor is its decimal text, null is absent."""
     from_date: str | None = None
     to_id: str | None = None
     to_date: str | None = None
     payload: Json | UnsetType = UNSET
-    """UNSET when omitted; an explicit null is a payload whose value is null (D21)."""
+    """UNSET when omitted; an explicit null is a payload whose value is null."""
 
 
 _MEMBERS = NotificationRequest.__struct_fields__
@@ -36,7 +36,7 @@ _GOOD = msgspec.json.Decoder(NotificationRequest)
 
 
 def parse_request(body: bytes) -> NotificationRequest:
-    """The request object in a body; MalformedBody, UnknownMember or WrongShape (http.md 4, 6.1).
+    """The request object in a body; MalformedBody, UnknownMember or WrongShape.
 
     A good body with text cursors is decoded in one step. Anything else is read again as plain
     JSON, which either explains what is wrong or turns integer cursors into text.
@@ -50,7 +50,7 @@ def parse_request(body: bytes) -> NotificationRequest:
 
 
 def parse_wipe(body: bytes) -> str:
-    """The stream name in a wipe request; MalformedBody or WrongShape (http.md 13).
+    """The stream name in a wipe request; MalformedBody or WrongShape.
 
     Members other than ``stream_name`` are ignored.
     """
@@ -69,7 +69,7 @@ def parse_wipe(body: bytes) -> str:
 
 
 def _examine(value: "Json") -> NotificationRequest:
-    """The request in a JSON value, by the order of http.md 4 and 6.1.
+    """The request in a JSON value, by the order of docs/protocol.md#order-of-checks.
 
     Unknown members first, then the type of each member alphabetically, then missing members.
     """
@@ -91,7 +91,7 @@ def _examine(value: "Json") -> NotificationRequest:
 
 
 def _member(name: str, value: "Json") -> "Json":
-    """One member with its type checked; an integer cursor becomes text (D18)."""
+    """One member with its type checked; an integer cursor becomes text."""
     if name == "identifier" and not isinstance(value, dict):
         raise _wrong_type(value, "a map")
     if name == "event_type" and not isinstance(value, str):
@@ -111,7 +111,7 @@ def _wrong_type(value: "Json", expected: str) -> WrongShape:
 
 
 def _found(value: "Json") -> str:
-    """What a value is, in the words of http.md 6.1."""
+    """What a value is, in the words of the reference server."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""Access control at the edge: the policy of the matched route, and every refusal's answer (D22).
+"""Access control at the edge: the policy of the matched route, and every refusal's answer.
 
 ``guarded`` runs after routing. It looks at the route that aiohttp matched, never at the path's
 text, so a spelling that reaches a handler has been judged as that handler's route. A route that
@@ -55,7 +55,7 @@ async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse
 
 
 def actor(request: web.Request) -> dict[str, str]:
-    """Who is asking, as log records tell it (operations.md 9)."""
+    """Who is asking, as log records tell it."""
     identity = request.get(IDENTITY)
     trace = request.get(TRACE) or {}
     if identity is None:
@@ -77,14 +77,14 @@ def _open(_: Schema) -> None:
 
 
 async def entitle(request: web.Request, query: Query) -> None:
-    """Ask the plugins of the event type (http.md 4.2 step 14)."""
+    """Ask the plugins of the event type."""
     gate = request.app[SERVICES].gate
     if gate is not None:
         await gate.entitle(query.schema, request.get(IDENTITY), query.filter)
 
 
 def expiry_ns(request: web.Request) -> int | None:
-    """When the caller's token ends, and with it the stream (D22)."""
+    """When the caller's token ends, and with it the stream."""
     identity = request.get(IDENTITY)
     return None if identity is None else identity.expires_at_ns
 

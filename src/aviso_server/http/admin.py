@@ -1,4 +1,4 @@
-"""The admin endpoints (http.md 13): wipe a stream, wipe all, delete one notification."""
+"""The admin endpoints (docs/protocol.md#admin): wipe a stream or all, delete one notification."""
 
 import msgspec
 import structlog
@@ -64,7 +64,7 @@ async def wipe_all(request: web.Request) -> web.Response:
 
 
 async def delete_notification(request: web.Request) -> web.Response:
-    """Remove one notification and leave a hole (D10)."""
+    """Remove one notification and leave a hole."""
     notification_id = request.match_info["notification_id"]
     journal = _journal(request).bind(notification_id=notification_id)
     try:

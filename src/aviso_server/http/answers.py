@@ -1,10 +1,9 @@
-"""The JSON answers of the service as typed values, in wire key order (http.md 8, 12, 13).
+"""The JSON answers of the service as typed values, in wire key order.
 
 Handlers encode these structs and the OpenAPI document describes them, so the two cannot differ.
-Schema answers and errors are written with sorted keys (http.md 2); their members are declared in
+Schema answers and errors are written with sorted keys; their members are declared in
 that order here.
-Their docstrings are published there, so they name no decisions: D2 added the notify answer's
-last three members, D24 decided health, readiness and wipes.
+Their docstrings are published there.
 """
 
 from typing import Annotated, Literal

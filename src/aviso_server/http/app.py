@@ -1,4 +1,4 @@
-"""The HTTP application: every route with its access policy, in one table (http.md 1)."""
+"""The HTTP application: every route with its access policy, in one table."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -56,7 +56,7 @@ ROUTES = (
 
 def build_app(services: Services) -> web.Application:
     """The application over its services."""
-    # Bodies are bounded by read_body, which also answers in the contract's words.
+    # Bodies are bounded by read_body, which also answers in the protocol's words.
     app = web.Application(
         middlewares=[identified, Shedding(services).shed, guarded],
         client_max_size=services.max_body_bytes,

@@ -1,6 +1,6 @@
 """``POST /api/v1/notifications``: many notifications in one request, each judged for itself.
 
-The body may be megabytes of anything, so everything is done in turns (D37), and the number of
+The body may be megabytes of anything, so everything is done in turns, and the number of
 items is known before anything is made of them.
 """
 

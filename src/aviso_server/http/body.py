@@ -1,4 +1,4 @@
-"""Request bodies: bounded while they arrive, decoded with bounds (http.md 2)."""
+"""Request bodies: bounded while they arrive, decoded with bounds."""
 
 import asyncio
 import zlib
@@ -24,7 +24,7 @@ def _hold_nothing(_: int) -> None:
 async def read_body(
     request: web.Request, limit: int, hold: Callable[[int], None] = _hold_nothing
 ) -> bytes:
-    """The body, decoded; BodyTooLarge as soon as it is over the limit (D19).
+    """The body, decoded; BodyTooLarge as soon as it is over the limit.
 
     ``hold`` is called with the bytes that are about to be kept, and may refuse them.
     """

@@ -1,10 +1,10 @@
-"""Connections: what happens below routing (http.md 1.1), where there is no request yet.
+"""Connections: what happens below routing, where there is no request yet.
 
 aiohttp answers bytes that are not HTTP with its own name in ``Server``, an echo of what it did not
 like, and a traceback in the log. Anybody can send such bytes, so here they get a short answer and
 one debug record.
 
-Heads are bounded as a whole (D32): aiohttp bounds each line only. Requests that come together are
+Heads are bounded as a whole: aiohttp bounds each line only. Requests that come together are
 parsed one by one, each when the one before it was taken: what is wrong with a later one then
 cannot take the earlier ones away.
 """
@@ -45,14 +45,14 @@ _TOO_MANY_FIELDS = "Too many headers received"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a connection may do, and for how long (operations.md 11)."""
+    """What a connection may do, and for how long."""
 
     max_head_bytes: int = 131_072
     head_s: float = 5.0
     """How long a head may take, from its first byte or from the beginning of the connection."""
     idle_s: float = 75.0
     """How long a connection is kept after an answer: longer than the pools of usual clients keep
-    it, so that they do not send a request into the close (D33)."""
+    it, so that they do not send a request into the close."""
     linger_s: float = 5.0
     """How long the rest of what nobody wants is read after the answer, before the connection is
     closed. Closing at once would reset it, and the client could lose an answer such as 413."""

@@ -1,7 +1,7 @@
 """Cross-origin requests from browsers: allowed origins only, and none unless configured.
 
-Without a list there is what the contract has: ``*`` on streams, nothing elsewhere, and OPTIONS is
-405 (http.md 1.1, 2). With a list, preflights of allowed origins are answered on every route, every
+Without a list there is what the protocol has: ``*`` on streams, nothing elsewhere, and OPTIONS is
+405. With a list, preflights of allowed origins are answered on every route, every
 answer to them may be read, and answers to others carry no header, streams included.
 
 Credentials come in ``Authorization``, which a page sets itself; cookies are not used, so

@@ -1,4 +1,4 @@
-"""From an error's class to its answer: the one table of http.md 5."""
+"""From an error's class to its answer: the one table of docs/errors.md#codes."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Pages and files: home page, static files, Swagger UI, the OpenAPI document (http.md 12)."""
+"""Pages and files: home page, static files, Swagger UI, the OpenAPI document."""
 
 import mimetypes
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ async def static(request: web.Request) -> web.StreamResponse:
 
 
 class _PlainFile(web.FileResponse):
-    """A file as it is: a compressed one beside it is never sent in its place (http.md 2)."""
+    """A file as it is: a compressed one beside it is never sent in its place."""
 
     def _get_file_path_stat_encoding(
         self,
@@ -80,7 +80,7 @@ def _kind(file: Path) -> str:
 
 def _find(folder: Path, path: str) -> Path | None:
     """The file of a static path; None when there is none or it is not below the folder."""
-    # Empty and dotted steps would be normalised away, and paths are not (http.md 1.1).
+    # Empty and dotted steps would be normalised away, and paths are not.
     if not {"", ".", ".."}.isdisjoint(path.split("/")):
         return None
     try:

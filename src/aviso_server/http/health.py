@@ -1,4 +1,4 @@
-"""``GET /health`` and ``GET /ready``: liveness, and the ability to store (D24, D34)."""
+"""``GET /health`` and ``GET /ready``: liveness, and the ability to store."""
 
 import msgspec
 from aiohttp import web
@@ -25,7 +25,7 @@ async def ready(request: web.Request) -> web.Response:
     connected, fault = services.backend.connected, services.backend.fault
     fit = connected and fault is None and not services.sources.stop.requested
     answer = ReadyResponse(status="ready" if fit else "not_ready", backend_connected=connected)
-    # The body without details is the contract's, byte for byte; the archive never decides.
+    # The body without details is the protocol's, byte for byte; the archive never decides.
     if _has_details(request):
         archive = services.archive()
         answer = msgspec.structs.replace(

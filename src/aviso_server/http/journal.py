@@ -1,4 +1,4 @@
-"""Log records of refused and failed requests: the four events the seeds fix (operations.md 9)."""
+"""Log records of refused and failed requests."""
 
 import structlog
 from aiohttp import web
@@ -26,7 +26,7 @@ _MAX_LOOKED_AT = 2000
 
 
 def about(error: AvisoError, operation: Operation) -> dict[str, object]:
-    """What every record about an error tells (D31); the client sees no more than the message."""
+    """What every record about an error tells; the client sees no more than the message."""
     row = row_of(error, operation)
     return {
         "outcome": "error",

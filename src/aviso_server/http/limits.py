@@ -48,7 +48,7 @@ class Overloaded(RequestError):
 
 
 class HeadTooLarge(RequestError):
-    """The head of a request is over its limits (D32)."""
+    """The head of a request is over its limits."""
 
     def __init__(self, max_bytes: int, max_fields: int) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
 """Metrics at the edge: every request counted, and the listener that shows the numbers.
 
 The listener is an application of its own on its own port, so that nothing of the API is reachable
-there and nothing of the metrics on the main port (operations.md 8).
+there and nothing of the metrics on the main port.
 """
 
 import socket

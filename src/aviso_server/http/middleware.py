@@ -1,4 +1,4 @@
-"""What every request goes through: its id, and an answer whatever happens (http.md 1.1, 2)."""
+"""What every request goes through: its id, and an answer whatever happens."""
 
 from collections.abc import Awaitable, Callable
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""``POST /api/v1/notification`` (http.md 4.1 and 8)."""
+"""``POST /api/v1/notification`` (docs/protocol.md#notify)."""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document (http.md 12), built from the structs that cross the wire."""
+"""The OpenAPI 3.1 document, built from the structs that cross the wire."""
 
 from collections.abc import Mapping
 from typing import TypeAlias, cast
@@ -388,7 +388,7 @@ def _operation(
 
 
 def _stream_errors() -> Part:
-    """What notify, watch and replay answer when they refuse or fail (http.md 5)."""
+    """What notify, watch and replay answer when they refuse or fail."""
     return {
         "400": _shared("BadRequest"),
         **_access_errors(),
@@ -447,7 +447,7 @@ def _headers() -> Part:
 
 
 def _schemas() -> Part:
-    """The component schemas, from the structs; cursors also take integers (D18)."""
+    """The component schemas, from the structs; cursors also take integers."""
     _, components = msgspec.json.schema_components(
         _DOCUMENTED,
         schema_hook=lambda _: {"description": "Any JSON value."},

@@ -1,4 +1,4 @@
-"""Too much at once: requests wait for their turn, and notifications are refused (D37).
+"""Too much at once: requests wait for their turn, and notifications are refused.
 
 A server that is behind gets further behind with everything it takes on, and its clients give up
 while it still works for them. Those that it refuses at once can wait and come again.

@@ -1,4 +1,4 @@
-"""The home page and Swagger UI as bytes (http.md 12); no request, no response, no framework."""
+"""The home page and Swagger UI as bytes; no request, no response, no framework."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""``GET /api/v1/schema`` and ``GET /api/v1/schema/{event_type}`` (http.md 12)."""
+"""``GET /api/v1/schema`` and ``GET /api/v1/schema/{event_type}`` (docs/protocol.md#schema)."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-"""``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response (http.md 9)."""
+"""``POST /api/v1/watch`` and ``POST /api/v1/replay``: a feed on a chunked response."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HANDSHAKE_S = 5.0
-"""How long a handshake may take, as long as a request head (operations.md 11)."""
+"""How long a handshake may take, as long as a request head."""
 
 
 class BadTls(Exception):

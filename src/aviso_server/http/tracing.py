@@ -1,4 +1,4 @@
-"""A span for every request, while export is on (operations.md 9)."""
+"""A span for every request, while export is on."""
 
 from collections.abc import Awaitable, Callable
 

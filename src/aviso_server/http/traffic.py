@@ -1,4 +1,4 @@
-"""Requests in progress, so that a shutdown can let them finish (operations.md 11).
+"""Requests in progress, so that a shutdown can let them finish.
 
 aiohttp's own shutdown stops reading before it waits: a body that is still on its way would never
 arrive, and its request would only hold the shutdown up.

@@ -1,4 +1,4 @@
-"""Lets requests begin a few at a time, so that a crowd keeps nobody else out (D37).
+"""Lets requests begin a few at a time, so that a crowd keeps nobody else out.
 
 Thousands of requests may arrive in one turn of the loop, and would all be worked on in the next:
 whoever comes later waits for all of them, a health probe and a stream with a heartbeat due as

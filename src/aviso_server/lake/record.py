@@ -1,4 +1,4 @@
-"""Records as Arrow rows and back, without losing a bit (design.md 2).
+"""Records as Arrow rows and back, without losing a bit.
 
 What a row cannot hold is not a reason to stop: a stored message whose text is not UTF-8 becomes
 an ``Unreadable``, as one that cannot be decoded does.

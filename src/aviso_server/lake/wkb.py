@@ -2,7 +2,7 @@
 
 WKB has x before y, so longitude comes first; our points have latitude first. Doubles are copied
 bit by bit: a place read back from the lake is the place that was announced. Rings are not checked
-here, which a geometry library would do: a bow-tie is as good as any area (D16).
+here, which a geometry library would do: a bow-tie is as good as any area.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""What an administrator does to stored notifications (http.md 13, operations.md 7).
+"""What an administrator does to stored notifications.
 
 With an archive, what is removed is hidden there first and then taken from the log. The order
 matters: the archive job may have read a notification that it has not committed yet, so everything
@@ -40,7 +40,7 @@ class Administration:
         return event_type, await self._wipe(self.backend, event_type)
 
     async def wipe_all(self) -> dict[str, int]:
-        """Remove everything from our own streams; tries all of them before it fails (D24)."""
+        """Remove everything from our own streams; tries all of them before it fails."""
         return await timed(self.metrics, "wipe_all", self._wipe_all(unmetered(self.backend)))
 
     async def _wipe_all(self, backend: Backend) -> dict[str, int]:

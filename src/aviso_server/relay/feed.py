@@ -1,18 +1,18 @@
-"""A feed: history, then live, as the bytes of one SSE stream (http.md 9 and 11).
+"""A feed: history, then live, as the bytes of one SSE stream (docs/protocol.md#streams).
 
 Rules
-- The boundary H is taken when the feed is opened, in one step with the live subscription (D4).
+- The boundary H is taken when the feed is opened, in one step with the live subscription.
   History is every matching sequence <= H, then ``replay_completed``, then every matching one > H.
-- History is capped by the number delivered, with a look-ahead of one (D5). When the cap cuts,
+- History is capped by the number delivered, with a look-ahead of one. When the cap cuts,
   there is neither ``replay_completed`` nor a live phase.
 - A subscription whose queue was full is left behind: what it holds is delivered, then history is
   read from the first sequence it could not take up to a new boundary, and live goes on from
-  there (D8). No control frame marks the switch and the cap does not apply.
+  there. No control frame marks the switch and the cap does not apply.
 - Retention may overtake a reader. Before the first batch nothing was promised, so history just
-  begins later, with the gap signal where one is due (D9). Afterwards it is a failure.
+  begins later, with the gap signal where one is due. Afterwards it is a failure.
 - What is missing between the archive and the log, or inside the archive, is signalled where it is
-  missing, and history goes on. A slow reader on its way back to live is owed it: a failure (D8).
-- A failure gives one ``error`` and the closing frame, never a false ``replay_completed`` (D6, D7).
+  missing, and history goes on. A slow reader on its way back to live is owed it: a failure.
+- A failure gives one ``error`` and the closing frame, never a false ``replay_completed``.
 - Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
 
 Theory of operation
@@ -117,7 +117,7 @@ class Feed:
         )
 
     async def __aenter__(self) -> Self:
-        """Set the stream up (http.md 4.2 step 15): subscription, H, start and end.
+        """Set the stream up: subscription, H, start and end.
 
         Raises SetupFailed, or a RequestError that only the store could notice.
         """
@@ -243,7 +243,7 @@ class Feed:
         )
 
     def _closes_in_s(self) -> int:
-        """The smaller of the two limits a watch has (D22)."""
+        """The smaller of the two limits a watch has."""
         limit = int(self._rules.max_duration_s)
         if self._query.expires_at_ns is None:
             return limit
@@ -253,7 +253,7 @@ class Feed:
     # History
 
     async def _history(self, first: int, last: int, name: bytes) -> bool:
-        """Deliver ``first..last`` from history; True when the cap cut it (D5)."""
+        """Deliver ``first..last`` from history; True when the cap cut it."""
         quota = Quota(self._cap if name is REPLAY else None)
         position, promised = first, name is LIVE
         if position > last and not promised:
@@ -311,7 +311,7 @@ class Feed:
         return chosen
 
     async def _looked(self, batch: Batch | None, position: int = 0) -> None:
-        """After the first look at history: the gap signal (D9), then a watch's first heartbeat."""
+        """After the first look at history: the gap signal, then a watch's first heartbeat."""
         if batch is not None:
             asked, begins = self._query.window.start, batch.bounds.first
             if isinstance(asked, FromSequence) and 0 < asked.sequence < begins:
@@ -403,7 +403,7 @@ class Feed:
         return True
 
     async def _catch_up(self, first: int) -> None:
-        """Go back to history for what did not fit into the queue, and join live again (D8)."""
+        """Go back to history for what did not fit into the queue, and join live again."""
         self._journal.info(
             "Reader switched to history",
             event_name="stream.watch.reader.switched",

@@ -1,4 +1,4 @@
-"""The past of a stream as one thing to read, whichever tiers it is made of (design.md 2).
+"""The past of a stream as one thing to read, whichever tiers it is made of.
 
 Rules
 - Memory first, then the log, the archive only below the log. All three are joined by sequence.

@@ -3,12 +3,12 @@
 Rules
 - One tail per stream and process, whatever the number of watchers.
 - A subscriber is registered before its boundary H is read from the store. Everything above H is
-  therefore offered to it, and everything up to H is history: no gap, no duplicate (D4).
+  therefore offered to it, and everything up to H is history: no gap, no duplicate.
 - Subscribers with equal filters form one group. A notification is matched once per group and
   rendered once for all; a chunk of frames is joined once per group and shared.
 - Dispatching never waits for a subscriber: a full one detaches (see subscription).
 - A tail that fails is recreated from the last sequence + 1, a bounded number of times. If it
-  stays down, every subscriber is told (D7).
+  stays down, every subscriber is told.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ STOP_AGAIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How a lost tail is recreated (operations.md 1)."""
+    """How a lost tail is recreated."""
 
     attempts: int = 5
     delay_s: float = 2.0
@@ -105,7 +105,7 @@ class Hub:
         await self._tasks.__aexit__(None, None, None)
 
     async def subscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
-        """Join the live feed and take the boundary H in one step (D4)."""
+        """Join the live feed and take the boundary H in one step."""
         stream = self._streams.get(event_type)
         if stream is None:
             bounds = await self._backend.bounds(event_type)
@@ -125,7 +125,7 @@ class Hub:
         """Join a stream that is being followed, without asking the store; False if it is not.
 
         H is then the last sequence dispatched: everything above it will be offered. So a reader
-        that was left behind (D8) can come back while the store is away.
+        that was left behind can come back while the store is away.
         """
         stream = self._streams.get(event_type)
         if stream is None:

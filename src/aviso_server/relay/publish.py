@@ -46,9 +46,9 @@ class Declined:
 async def publish(
     backend: Backend, notification: Notification, *, key: str, owner: str
 ) -> Published:
-    """Store a notification; returns only once the backend has it (http.md 4.1 steps 13 and 14).
+    """Store a notification; returns only once the backend has it.
 
-    Keys are told apart by their ``owner`` (D35), whose name must not hold a slash.
+    Keys are told apart by their ``owner``, whose name must not hold a slash.
     """
     try:
         receipt = await backend.append(notification, key=f"{owner}/{key}")

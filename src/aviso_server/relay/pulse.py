@@ -1,4 +1,4 @@
-"""The clock of one stream: when it must say that it lives, and when it must end (http.md 9.3).
+"""The clock of one stream: when it must say that it lives, and when it must end.
 
 Waking: new notifications, the timer, a finished read and the server's shutdown all wake the one
 waiter, which then looks at everything itself. No task is made per event and none is cancelled.

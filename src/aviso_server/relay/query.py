@@ -23,9 +23,9 @@ class Query:
     window: Window
     request_id: str
     topic: str
-    """The request pattern shown to people (domain.md 6.4)."""
+    """The request pattern shown to people."""
     expires_at_ns: int | None = None
-    """End of the caller's token: no stream outlives it (D22)."""
+    """End of the caller's token: no stream outlives it."""
     caller: Caller = NOBODY
     """Whom history is read for."""
 
@@ -46,7 +46,7 @@ class StreamRules:
     read_size: int | None = None
     batch_delay_s: float = 0.0
     read_attempts: int = 1
-    """How often a batch of history is asked for before the stream ends with an error (D6)."""
+    """How often a batch of history is asked for before the stream ends with an error."""
     read_delay_s: float = 2.0
     """Waited before the second attempt; the n-th waits n - 1 times as long."""
     history_cap: int = 10_000
@@ -74,7 +74,7 @@ def query_of(
     request_id: str,
     expires_at_ns: int | None = None,
 ) -> Query:
-    """Check a watch or replay request (http.md 4.2, steps 9 to 13, in that order)."""
+    """Check a watch or replay request (docs/protocol.md#order-of-checks, 10 to 15)."""
     refuse_ends(request, operation)
     check_spatial(request.identifier)
     asked = window(request, operation)

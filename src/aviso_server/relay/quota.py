@@ -1,4 +1,4 @@
-"""The cap on history that is delivered (D5)."""
+"""The cap on history that is delivered (docs/protocol.md#caps-and-gaps)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Quota:
     _reported: int = 0
 
     def take(self) -> bool:
-        """Ask for one more; the first that is refused is the look-ahead of D5."""
+        """Ask for one more; the first that is refused is the look-ahead."""
         self.exceeded = self.allowed is not None and self.taken >= self.allowed
         self.taken += not self.exceeded
         return not self.exceeded

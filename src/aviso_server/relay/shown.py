@@ -1,4 +1,4 @@
-"""An entry as a client sees it: its frame, or what stands in its place (http.md 11.5)."""
+"""An entry as a client sees it: its frame, or what stands in its place."""
 
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.frame import notification_frame

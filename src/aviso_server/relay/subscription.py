@@ -1,4 +1,4 @@
-"""One subscriber's bounded share of the live feed (http.md 9.4, D8).
+"""One subscriber's bounded share of the live feed (docs/protocol.md#slow-readers).
 
 The hub offers chunks; the feed takes them. When a chunk does not fit, the subscription
 *detaches*: it takes no more, keeps what it has, and notes the first sequence it did not take.
@@ -77,7 +77,7 @@ class Subscription:
     pass_on: Callable[[Chunk], bool]
     """Delivers a chunk past the queue if the subscriber is idle; False if it is not."""
     boundary: int = 0
-    """H: only what lies above it is live for this subscriber (D4)."""
+    """H: only what lies above it is live for this subscriber."""
     resume_at: int | None = None
     """First sequence not taken after the queue was full; None while attached."""
     failure: LiveFailed | None = None

@@ -1,4 +1,4 @@
-"""Long work without holding the event loop: in turns, or aside in a thread (D37).
+"""Long work without holding the event loop: in turns, or aside in a thread.
 
 One loop serves everybody. What is done on it must be short, so work of many small pieces is done
 in turns between which everybody else runs, and one large piece is done in a thread. Both go by

@@ -1,4 +1,4 @@
-"""A running server: everything started in order, stopped in reverse (operations.md 11)."""
+"""A running server: everything started in order, stopped in reverse."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""How values from YAML and from the environment become typed (domain.md 9, Typing).
+"""How values from YAML and from the environment become typed (docs/configuration.md#types).
 
 Environment values are always text, so booleans and integers are also read from text, and text
 settings accept numbers and booleans. Nothing else is converted.
@@ -88,7 +88,7 @@ def as_bytes(value: object) -> int:
 
 
 def as_cap(value: object) -> int:
-    """A cap; whatever is no integer becomes 0, which start-up refuses in the contract's words."""
+    """A cap; whatever is no integer becomes 0, which start-up refuses in the protocol's words."""
     try:
         return as_integer(value)
     except PydanticCustomError:
@@ -96,7 +96,7 @@ def as_cap(value: object) -> int:
 
 
 def as_level(value: object) -> str:
-    """A log level in any case; anything else is ``info`` (domain.md 10)."""
+    """A log level in any case; anything else is ``info``."""
     level = str(value).strip().lower()
     return level if level in _LEVELS else "info"
 

@@ -1,4 +1,4 @@
-"""Settings from environment variables (domain.md 9).
+"""Settings from environment variables (docs/configuration.md#environment-variables).
 
 ``AVISOSERVER_APPLICATION__PORT=8080`` sets ``application.port``. Names are read in any case. A
 name that matches an existing key in another case means that key, because event types, fields and

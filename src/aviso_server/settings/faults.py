@@ -18,7 +18,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Warning_:  # noqa: N801 - ``Warning`` is a built-in exception
-    """Something the operator should know; logged once the logger exists (operations.md 9)."""
+    """Something the operator should know; logged once the logger exists."""
 
     event: str
     """Name in the event catalogue, such as ``configuration.unknown_key``."""
@@ -27,7 +27,7 @@ class Warning_:  # noqa: N801 - ``Warning`` is a built-in exception
 
 
 class SettingsError(Exception):
-    """The configuration cannot be used; carries every fault found, in the order of domain.md 12."""
+    """The configuration cannot be used; carries every fault found, in the order of the checks."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = list(faults)
@@ -35,5 +35,5 @@ class SettingsError(Exception):
 
 
 def unknown_key(path: str, message: str) -> Warning_:
-    """The warning about a key or variable that no setting answers to (domain.md 9)."""
+    """The warning about a key or variable that no setting answers to."""
     return Warning_("configuration.unknown_key", path, message)

@@ -20,7 +20,7 @@ VARIABLE = "AVISOSERVER_CONFIG_FILE"
 
 
 def search(cwd: Path, home: Path | None, etc: Path) -> tuple[Path, ...]:
-    """Where configuration files are looked for, later wins (domain.md 9)."""
+    """Where configuration files are looked for, later wins."""
     homes = () if home is None else (home / ".aviso_server" / "config.yaml",)
     return (cwd / "configuration" / "config.yaml", etc / "aviso_server" / "config.yaml", *homes)
 

@@ -31,7 +31,7 @@ def is_section(shape: object) -> TypeGuard[type[Section]]:
 
 
 def strays(raw: Mapping[str, Json]) -> Iterator[Fault | Warning_]:
-    """Every key without a setting: a fault in closed sections, else a warning (domain.md 9)."""
+    """Every key without a setting: a fault in closed sections, else a warning."""
     yield from _strays(Document, raw, "")
 
 

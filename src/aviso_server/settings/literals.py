@@ -1,4 +1,4 @@
-"""Durations and sizes as operators write them (domain.md 11)."""
+"""Durations and sizes as operators write them (docs/configuration.md#durations-and-sizes)."""
 
 import re
 

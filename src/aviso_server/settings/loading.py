@@ -83,7 +83,7 @@ def _gather(paths: list[Path], environ: Mapping[str, str]) -> Overlay:
 
 
 def _with_nats_token(raw: dict[str, Json], environ: Mapping[str, str]) -> dict[str, Json]:
-    """``NATS_TOKEN`` counts where the configuration has no token (operations.md 12)."""
+    """``NATS_TOKEN`` counts where the configuration has no token."""
     token = environ.get("NATS_TOKEN")
     if not token:
         return raw

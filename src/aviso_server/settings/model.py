@@ -1,4 +1,4 @@
-"""The settings as typed, frozen sections: every key and every default (domain.md 10).
+"""The settings as typed, frozen sections: every key and every default.
 
 A mandatory key has no default and gives an example instead. The example also stands in while
 the rest of a faulty configuration is checked, so that one missing key does not hide other faults.
@@ -32,7 +32,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     closed: ClassVar[bool] = False
-    """True where an unknown key is an error rather than a warning (domain.md 9)."""
+    """True where an unknown key is an error rather than a warning."""
     retired: ClassVar[frozenset[str]] = frozenset()
     """Keys of older releases, ignored without a word."""
 
@@ -82,7 +82,7 @@ class Application(Section):
 
 
 class InMemory(Section):
-    """Budget of the in-memory backend; oldest out first (D11)."""
+    """Budget of the in-memory backend; oldest out first."""
 
     max_messages: Whole = 1_000_000
     max_bytes: Bytes = 268_435_456
@@ -92,7 +92,7 @@ class InMemory(Section):
 
 
 class JetStream(Section):
-    """Connection to NATS and the defaults of its streams (D26)."""
+    """Connection to NATS and the defaults of its streams."""
 
     nats_url: Text = "nats://localhost:4222"
     token: Secret | None = None
@@ -237,7 +237,7 @@ class Logging(Section):
 
 
 class Ecpds(Section):
-    """The ECPDS plugin's servers and service account (operations.md 6)."""
+    """The ECPDS plugin's servers and service account."""
 
     closed: ClassVar[bool] = True
 
@@ -271,7 +271,7 @@ class Payload(Section):
 
 
 class Storage(Section):
-    """How a durable backend keeps one event type (domain.md 13); literals are read later."""
+    """How a durable backend keeps one event type; literals are read later."""
 
     retention_time: Text | None = None
     max_messages: Whole | None = None

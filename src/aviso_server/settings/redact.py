@@ -1,4 +1,4 @@
-"""Settings that may be shown: secrets taken out (operations.md 9, Redaction)."""
+"""Settings that may be shown: secrets taken out."""
 
 from collections.abc import Mapping
 from dataclasses import fields

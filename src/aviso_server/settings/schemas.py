@@ -21,7 +21,7 @@ class Fields:
 
 
 def build_fields(event_type: str, identifier: dict[str, Json]) -> Fields:
-    """Build every field of an identifier, in file order (D20), collecting all faults."""
+    """Build every field of an identifier, in file order, collecting all faults."""
     built: list[Field] = []
     faults: list[Fault] = []
     for name, spec in identifier.items():

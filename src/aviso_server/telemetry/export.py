@@ -1,4 +1,4 @@
-"""Export of log records and request spans over OTLP (operations.md 9); off unless configured.
+"""Export of log records and request spans over OTLP; off unless configured.
 
 A background thread sends batches. The queue is bounded; what does not fit is dropped from the
 export only, never from stdout. The OpenTelemetry packages are optional and imported on opening.

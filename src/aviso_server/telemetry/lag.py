@@ -1,6 +1,6 @@
 """A watchdog on the event loop: how late it is, and who was being served when it was too late.
 
-One loop serves everybody, so whatever holds it holds everybody up (D37). A timer that is due every
+One loop serves everybody, so whatever holds it holds everybody up. A timer that is due every
 ``TICK_S`` notes how late it comes. A stall of any length shows as one late tick, so count the late
 ones instead of looking at quantiles.
 

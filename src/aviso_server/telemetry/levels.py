@@ -1,4 +1,4 @@
-"""Which records are logged: one level for all, or others for some parts (operations.md 9)."""
+"""Which records are logged: one level for all, or others for some parts."""
 
 import logging
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Levels:
 
 
 def level(word: str) -> int:
-    """A configured level; an unknown word is info (domain.md 10)."""
+    """A configured level; an unknown word is info."""
     return _LEVELS.get(word.strip().lower(), logging.INFO)
 
 

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line in the contract's shape (operations.md 9), or readable text.
+"""Logs: one JSON object per line (docs/operations.md#logs), or readable text.
 
 Every record carries ``event_name``, a stable name for machines, and a body for people. Context
 (request id, event type, topic, who is asking) is bound explicitly by whoever knows it.
@@ -92,7 +92,7 @@ def resource(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Shape:
-    """Lays a record out as the contract's object."""
+    """Lays a record out as the protocol's object."""
 
     def __init__(self, environ: Mapping[str, str], now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns

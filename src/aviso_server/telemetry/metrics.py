@@ -157,11 +157,11 @@ class StreamMeter:
     """Notifications written."""
     errors: Number
     switches: Number
-    """D8."""
+    """Slow readers sent back to history."""
     gaps: Number
-    """D9."""
+    """Gap signals."""
     limited: Number
-    """D5."""
+    """Histories cut by the cap."""
     replay: Timing
     lifetime: Timing
     users: "_Family"

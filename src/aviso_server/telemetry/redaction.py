@@ -1,4 +1,4 @@
-"""Redaction: no secret reaches a log, a dump or an error text (operations.md 9)."""
+"""Redaction: no secret reaches a log, a dump or an error text."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""The series the server exposes: names, kinds, labels, buckets, meaning (operations.md 8).
+"""The series the server exposes: names, kinds, labels, buckets, meaning (docs/metrics.md).
 
-Names are those of the reference server; the rest are additions (D30). docs/metrics.md lists the
+Names are those of the reference server; the rest are additions. docs/metrics.md lists the
 same, held to this table by a test.
 """
 

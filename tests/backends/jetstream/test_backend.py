@@ -71,7 +71,7 @@ async def test_history_outlives_the_process(opened: Opener) -> None:
 
 
 async def test_messages_of_the_reference_server(opened: Opener) -> None:
-    """operations.md 3.4: subject, body and spatial headers are enough; repeats are joined."""
+    """Subject, body and spatial headers are enough; repeats are joined."""
     backend = await opened()
     await backend.bounds("area")
     client = backend._connection._client
@@ -89,7 +89,7 @@ async def test_messages_of_the_reference_server(opened: Opener) -> None:
 
 
 async def test_repeated_headers_are_joined(opened: Opener) -> None:
-    """operations.md 3.4: two values of one header read as one, joined with a comma."""
+    """Two values of one header read as one, joined with a comma."""
     backend = await opened()
     await backend.bounds("area")
     raw = b"NATS/1.0\r\nspatial_geometry: (1,2,3,4\r\nspatial_geometry: 5,6,1,2)\r\n\r\n"
@@ -103,7 +103,7 @@ async def test_repeated_headers_are_joined(opened: Opener) -> None:
 
 
 async def test_keep_latest(opened: Opener) -> None:
-    """domain.md 13: ``allow_duplicates: false`` keeps one per subject, and nothing is lost."""
+    """``allow_duplicates: false`` keeps one per subject, and nothing is lost."""
     backend = await opened(keeping(StoragePolicy(allow_duplicates=False)))
     await append(backend, 5)
     assert [e.sequence for e in await read_all(backend, 1, 5)] == [5]
@@ -124,7 +124,7 @@ async def test_retention_is_told_as_loss(opened: Opener) -> None:
 
 
 async def test_discard_new_refuses(opened: Opener) -> None:
-    """operations.md 3.5: a refusal by the server fails at once and stores nothing."""
+    """A refusal by the server fails at once and stores nothing."""
     backend = await opened(streams=StreamDefaults(max_messages=2, discard_policy="new"))
     await append(backend, 2)
     with pytest.raises(StorageFailed) as failure:
@@ -145,7 +145,7 @@ async def test_too_large_is_refused_before_it_is_sent(opened: Opener) -> None:
 
 
 async def test_another_storage_type_stops_the_start(opened: Opener) -> None:
-    """domain.md 12, item 13: found before anything is altered."""
+    """Found before anything is altered."""
     await append(await opened(Catalogue([CATALOGUE.schemas["ev"]])), 1)
     with pytest.raises(CannotStart) as failure:
         await opened(streams=StreamDefaults(storage_type="memory"))
@@ -155,7 +155,7 @@ async def test_another_storage_type_stops_the_start(opened: Opener) -> None:
 
 
 async def test_event_types_are_ours(opened: Opener) -> None:
-    """D24: configured event types and marked streams; nothing else in the account."""
+    """Configured event types and marked streams; nothing else in the account."""
     backend = await opened(Catalogue([CATALOGUE.schemas["ev"]]))
     await append(backend, 1)
     await backend.append(notification({}, None, "Generic-One"), key="g")
@@ -166,21 +166,21 @@ async def test_event_types_are_ours(opened: Opener) -> None:
 
 
 async def test_a_second_spelling_is_refused_across_processes(opened: Opener) -> None:
-    """domain.md 5: the stream itself remembers who made it."""
+    """The stream itself remembers who made it."""
     await (await opened()).append(notification({}, None, "Made_Up"), key="g")
     with pytest.raises(InvalidRequest, match="event_type 'made_up' conflicts"):
         await (await opened(OPEN)).bounds("made_up")
 
 
 async def test_wiping_what_does_not_exist(opened: Opener) -> None:
-    """D24: an event type without a stream has nothing to wipe, and gets no stream."""
+    """An event type without a stream has nothing to wipe, and gets no stream."""
     backend = await opened(NONE)
     assert await backend.wipe("ev") == 0
     assert await backend.event_types() == []
 
 
 async def test_a_stream_that_vanished_is_made_again(opened: Opener) -> None:
-    """operations.md 3.2: a stream-not-found answer makes us ensure it again."""
+    """A stream-not-found answer makes us ensure it again."""
     backend = await opened(NONE)
     await append(backend, 2)
     await backend._connection.call("STREAM.DELETE.EV")

@@ -1,4 +1,4 @@
-"""Whether notifications can be stored: found at the start, and again when it changes (D34)."""
+"""Whether notifications can be stored: found at the start, and again when it changes."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Stream configurations: what is wanted, what differs, what counts as lost (operations.md 3.2)."""
+"""Stream configurations: what is wanted, what differs, what counts as lost."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ GENERIC = Schema(event_type="Foo", base="Foo", generic=True)
 
 
 def test_full_history_by_default() -> None:
-    """D11: nothing is limited unless the operator limits it."""
+    """Nothing is limited unless the operator limits it."""
     config = desired(EV, StreamDefaults())
     assert config["name"] == "EV"
     assert config["subjects"] == ["ev.>"]
@@ -39,7 +39,7 @@ def test_full_history_by_default() -> None:
 
 
 def test_the_schema_beats_the_defaults() -> None:
-    """domain.md 13: the policy overrides backend defaults key by key."""
+    """The policy overrides backend defaults key by key."""
     defaults = StreamDefaults(max_messages=5, max_bytes=6, retention_s=7, replicas=3)
     policy = StoragePolicy(
         retention_s=100, max_messages=50, allow_duplicates=False, compression=True
@@ -52,7 +52,7 @@ def test_the_schema_beats_the_defaults() -> None:
 
 
 def test_bare_topics_have_a_subject() -> None:
-    """operations.md 3.2: generic and topic-less event types can have the base alone."""
+    """Generic and topic-less event types can have the base alone."""
     assert desired(GENERIC, StreamDefaults())["subjects"] == ["Foo", "Foo.>"]
 
 
@@ -72,7 +72,7 @@ def test_other_spellings_are_no_drift(existing: dict[str, Json]) -> None:
 
 
 def test_drift_is_told_in_order() -> None:
-    """operations.md 3.2 fixes the order of changed fields."""
+    """Changed settings are named in the order of docs/storage.md#streams."""
     defaults = StreamDefaults(max_messages=1, max_bytes=1, retention_s=1, replicas=3)
     policy = StoragePolicy(allow_duplicates=False, compression=True)
     wanted = desired(replace(EV, storage=policy), replace(defaults, discard_policy="new"))
@@ -156,7 +156,7 @@ def test_unusable_streams() -> None:
     ],
 )
 def test_made_up_names_do_not_take_over_streams(existing: dict[str, Json]) -> None:
-    """domain.md 5: a generic event type never touches a stream that belongs to another."""
+    """A generic event type never touches a stream that belongs to another."""
     with pytest.raises(InvalidRequest, match="event_type 'Foo' conflicts"):
         check_usable(GENERIC, {**existing, "storage": "file"}, desired(GENERIC, StreamDefaults()))
 

@@ -1,4 +1,4 @@
-"""Connecting to NATS: credentials, TLS, retries, losing and finding it again (D26)."""
+"""Connecting to NATS: credentials, TLS, retries, losing and finding it again."""
 
 import asyncio
 import subprocess
@@ -41,7 +41,7 @@ async def fails(options: JetStreamOptions) -> str:
 
 
 async def test_nowhere(tmp_path: Path) -> None:
-    """operations.md 3.1: as many attempts as configured, a warning between them, then an error."""
+    """As many attempts as configured, a warning between them, then an error."""
     options = replace(brisk(NOWHERE), retry_attempts=3, reconnect_delay_s=0.01)
     with recorded() as journal:
         message = await fails(options)
@@ -64,13 +64,13 @@ async def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
 
 
 async def test_any_of_the_addresses(tmp_path: Path) -> None:
-    """D26: of several addresses one that answers is enough."""
+    """Of several addresses one that answers is enough."""
     with nats_server(tmp_path) as server:
         await works(brisk(NOWHERE, server.url, "nats://127.0.0.1:2"))
 
 
 async def test_tokens_and_passwords(tmp_path: Path) -> None:
-    """D26: token, or user and password; a wrong one is refused at once."""
+    """Token, or user and password; a wrong one is refused at once."""
     with nats_server(tmp_path / "t", {"authorization": {"token": "sesame"}}) as server:
         await works(replace(brisk(server.url), token="sesame"))
         assert "authorization" in await fails(replace(brisk(server.url), token="wrong"))
@@ -97,7 +97,7 @@ def test_old_servers_are_refused() -> None:
 
 
 async def test_credentials_files(tmp_path: Path) -> None:
-    """D26: a user known by its credentials file gets in, nobody else does, and typos are told."""
+    """A user known by its credentials file gets in, nobody else does, and typos are told."""
     settings, file = operator_mode(tmp_path)
     with nats_server(tmp_path / "s", settings) as server:
         options = replace(brisk(server.url), credentials_file=str(file))
@@ -126,7 +126,7 @@ def certificates(folder: Path) -> Tls:
 
 
 async def test_tls(tmp_path: Path) -> None:
-    """D26: ``tls://`` or ``tls_required`` encrypts; an unknown authority is refused."""
+    """``tls://`` or ``tls_required`` encrypts; an unknown authority is refused."""
     tls = certificates(tmp_path)
     server_tls: dict[str, Json] = {
         "tls": {"cert_file": tls.cert_file, "key_file": tls.key_file, "ca_file": tls.ca_file}
@@ -190,7 +190,7 @@ async def test_a_request_does_not_outlive_its_connection(tmp_path: Path) -> None
 
 
 async def test_giving_up(tmp_path: Path) -> None:
-    """D26: with a positive ``max_reconnect_attempts`` the connection is given up for good."""
+    """With a positive ``max_reconnect_attempts`` the connection is given up for good."""
     with nats_server(tmp_path) as server:
         options = replace(brisk(server.url), max_reconnect_attempts=1, reconnect_delay_s=0.01)
         connection = await Connection.open(options)

@@ -45,14 +45,14 @@ def read_back(schema: Schema, notification: Notification) -> object:
 
 @given(TEXTS, TEXTS)
 def test_every_text_survives(destination: str, note: str) -> None:
-    """D13: fields in and outside ``key_order`` come back, whatever characters they have."""
+    """Fields in and outside ``key_order`` come back, whatever characters they have."""
     notification = made(SCHEMAS["diss2"], {"destination": destination, "note": note})
     assert read_back(SCHEMAS["diss2"], notification) == notification
 
 
 @given(st.dictionaries(TEXTS, TEXTS, max_size=4))
 def test_generic_fields_survive(values: dict[str, str]) -> None:
-    """D13: event types without schema keep every field and their own spelling."""
+    """Event types without schema keep every field and their own spelling."""
     notification = made(GENERIC, values)
     assert read_back(GENERIC, notification) == notification
 
@@ -72,7 +72,7 @@ def test_clouds_survive(points: tuple[tuple[float, float], ...]) -> None:
 
 
 def test_the_worked_example() -> None:
-    """domain.md 15, schema ``test_polygon``: subject, bounding box and polygon text."""
+    """What schema ``test_polygon`` stores: subject, bounding box and polygon text."""
     text = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
     field = SCHEMAS["test_polygon"].spatial
     assert field is not None
@@ -90,14 +90,14 @@ def test_the_worked_example() -> None:
 
 
 def test_identifier_header() -> None:
-    """operations.md 3.4: keys sorted, non-ASCII escaped, only what the subject does not have."""
+    """Keys sorted, non-ASCII escaped, only what the subject does not have."""
     notification = made(SCHEMAS["diss2"], {"destination": "FOO", "note": "caf\u00e9\x7f"})
     header = encode(SCHEMAS["diss2"], notification, "k").headers["Aviso-Identifier"]
     assert header == '{"note":"caf\\u00e9\\u007f"}'
 
 
 def test_event_type_header_is_escaped() -> None:
-    """operations.md 3.4: percent-encoded outside visible ASCII."""
+    """Percent-encoded outside visible ASCII."""
     schema = Schema(event_type="é %", base="x", key_order=("a",))
     message = encode(schema, made(schema, {"a": "1"}), "k")
     assert message.headers["Aviso-Event-Type"] == "%C3%A9%20%25"
@@ -120,14 +120,14 @@ def test_geometry_of_any_reference_release(text: str, name: str) -> None:
 
 
 def test_unusable_geometry_is_none() -> None:
-    """domain.md 8.2: such a notification is readable and matches without a spatial filter."""
+    """Such a notification is readable and matches without a spatial filter."""
     entry = decode(SCHEMAS["area"], Stored(1, 2, "area.x", {"spatial_geometry": "oops"}, b"{}"))
     assert isinstance(entry, Record)
     assert entry.notification.geometry is None
 
 
 def test_polygon_in_the_subject() -> None:
-    """domain.md 6.3: metadata overrides the token, and the token does where there is none."""
+    """Metadata overrides the token, and the token does where there is none."""
     polygon = SCHEMAS["area"].spatial
     assert polygon is not None
     schema = Schema(event_type="p", base="p", key_order=("polygon",), fields=(polygon,))
@@ -173,14 +173,14 @@ def test_our_bodies_are_taken_as_they_are(value: object) -> None:
     ],
 )
 def test_unreadable_messages(subject: str, headers: dict[str, str]) -> None:
-    """http.md 11.5: a message that cannot be decoded is told as such, with its sequence."""
+    """A message that cannot be decoded is told as such, with its sequence."""
     entry = decode(SCHEMAS["ev"], Stored(3, 4, subject, headers, b"1"))
     assert isinstance(entry, Unreadable)
     assert (entry.sequence, entry.stored_at_ns, entry.topic) == (3, 4, subject)
 
 
 def test_other_token_counts() -> None:
-    """domain.md 6.3: surplus tokens are ignored, missing ones leave the field out."""
+    """Surplus tokens are ignored, missing ones leave the field out."""
     for subject, identifier in [("diss", {}), ("diss.A.B", {"destination": "A"})]:
         entry = decode(SCHEMAS["diss2"], Stored(1, 2, subject, {}, b""))
         assert isinstance(entry, Record)
@@ -188,7 +188,7 @@ def test_other_token_counts() -> None:
 
 
 def test_generic_without_headers() -> None:
-    """operations.md 3.3: without a schema and our header the base is the event type."""
+    """Without a schema and our header the base is the event type."""
     entry = decode(GENERIC, Stored(1, 2, "made-up.a", {}, b"1"))
     assert isinstance(entry, Record)
     assert entry.notification.event_type == "made-up"

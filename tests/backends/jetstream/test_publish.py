@@ -1,4 +1,4 @@
-"""Publishing when NATS is not well (operations.md 3.5)."""
+"""Publishing when NATS is not well."""
 
 import asyncio
 from dataclasses import replace

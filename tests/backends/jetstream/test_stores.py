@@ -1,4 +1,4 @@
-"""Streams whose stores fail: refused at once, tried again from time to time (D34)."""
+"""Streams whose stores fail: refused at once, tried again from time to time."""
 
 import os
 import shutil

@@ -81,7 +81,7 @@ async def test_drift_is_mended_once(opened: Opener) -> None:
 
 
 async def test_limits_follow_the_schema(opened: Opener) -> None:
-    """domain.md 13: every key of a storage policy reaches the stream."""
+    """Every key of a storage policy reaches the stream."""
     policy = StoragePolicy(retention_s=3600, max_messages=10, max_bytes=2_000_000, compression=True)
     schema = replace(CATALOGUE.schemas["ev"], storage=policy)
     await append(await opened(), 1)
@@ -113,7 +113,7 @@ async def test_the_schema_travels_with_the_stream(opened: Opener) -> None:
 
 
 async def test_a_refused_update_does_not_stop_publishing(opened: Opener) -> None:
-    """operations.md 3.2: three replicas on one server cannot be had; notify goes on."""
+    """Three replicas on one server cannot be had; notify goes on."""
     await append(await opened(), 1)
     backend = await opened(streams=StreamDefaults(replicas=3))
     assert (await backend.append(notification(), key="more")).sequence == 2

@@ -86,7 +86,7 @@ async def test_what_was_written_after_the_look_is_not_missed(opened: Opener) -> 
 
 
 async def test_topics_of_any_length_are_found(opened: Opener) -> None:
-    """domain.md 6.3: surplus tokens are ignored and missing ones leave fields out, filtered or not.
+    """Surplus tokens are ignored and missing ones leave fields out, filtered or not.
 
     The odd subjects are drawn: every length, values that match and values that do not, escapes
     spelled as others may spell them, and some that cannot be read.
@@ -190,7 +190,7 @@ async def test_streams_from_before_this_was_noted(opened: Opener) -> None:
 
 
 async def test_loss_shows_though_nothing_matches(opened: Opener) -> None:
-    """D9: the bounds of a filtered read report what retention removed."""
+    """The bounds of a filtered read report what retention removed."""
     schemas = {
         **CATALOGUE.schemas,
         "ev": replace(CATALOGUE.schemas["ev"], storage=StoragePolicy(max_messages=3)),

@@ -174,7 +174,7 @@ def trimmed(max_messages: int) -> Catalogue:
 
 
 async def test_trimmed_history_is_told(opened: Opener) -> None:
-    """D8: a tail that needs what retention removed says so."""
+    """A tail that needs what retention removed says so."""
     backend = await opened(trimmed(3))
     await append(backend, 10)
     with pytest.raises(HistoryLost, match="no longer kept"):
@@ -237,7 +237,7 @@ async def test_a_pause_of_nats_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_long_outage_ends_the_tail(tmp_path: Path) -> None:
-    """D7: when NATS stays away, the tail fails and says so; it does not hang."""
+    """When NATS stays away, the tail fails and says so; it does not hang."""
     with nats_server(tmp_path) as server:
         options = brisk(server.url)
         short: JetStreamOptions = replace(options, pace=replace(options.pace, outage_s=1))

@@ -1,4 +1,4 @@
-"""The in-memory backend: the shared contract, and its own limits (operations.md 2)."""
+"""The in-memory backend: the shared contract, and its own limits."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -48,7 +48,7 @@ class TestContract(BackendContract):
 
 
 async def test_the_oldest_go_first_over_all_streams() -> None:
-    """D11: over max_messages the oldest by storage time go, from whichever stream holds them."""
+    """Over max_messages the oldest by storage time go, from whichever stream holds them."""
     backend = backend_with(max_messages=3)
     await append(backend, 2)
     await append(backend, 2, "made_up")
@@ -57,7 +57,7 @@ async def test_the_oldest_go_first_over_all_streams() -> None:
 
 
 async def test_the_byte_budget_counts_what_is_taken() -> None:
-    """D11: over max_bytes the oldest go too; keys that are remembered count with the rest."""
+    """Over max_bytes the oldest go too; keys that are remembered count with the rest."""
     size = footprint.of_notification(notification(payload=0))
     backend = backend_with(max_bytes=3 * size + 5 * footprint.of_key("ev-0"))
     await append(backend, 5)
@@ -103,7 +103,7 @@ async def test_max_topics_gives_up_the_stalest_topic() -> None:
 
 
 async def test_keys_are_forgotten_after_the_window() -> None:
-    """http.md 8: after 120 s the same key stores again."""
+    """After 120 s the same key stores again."""
     clock = ticking()
     backend = MemoryBackend(MemoryLimits(), now_ns=clock)
     await backend.append(notification(), key="k")
@@ -113,7 +113,7 @@ async def test_keys_are_forgotten_after_the_window() -> None:
 
 
 async def test_a_clock_that_goes_back_does_not_reorder() -> None:
-    """operations.md 1: stamps are the larger of the clock and the previous stamp."""
+    """Stamps are the larger of the clock and the previous stamp."""
     clock = ticking()
     backend = MemoryBackend(MemoryLimits(), now_ns=clock)
     await append(backend, 2)

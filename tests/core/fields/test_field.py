@@ -1,4 +1,4 @@
-"""How an identifier value becomes text, and what all fields share (domain.md 1, 14)."""
+"""How an identifier value becomes text, and what all fields share."""
 
 import re
 
@@ -31,7 +31,7 @@ from aviso_server.core.json import Json
     ],
 )
 def test_json_becomes_text(raw: str, text: str) -> None:
-    """The table of domain.md 1, from JSON source to the text a field sees."""
+    """Every kind of value, from JSON source to the text a field sees."""
     assert scalar_text("f", msgspec.json.decode(raw)) == text
 
 
@@ -108,5 +108,5 @@ def test_fields_without_operators_refuse_constraints(field: Field) -> None:
     ],
 )
 def test_public_view(field: Field, view: str) -> None:
-    """The view is flat, with unset options null and no empty description (domain.md 14)."""
+    """The view is flat, with unset options null and no empty description."""
     assert msgspec.json.encode(field.view(), order="sorted").decode() == view

@@ -1,4 +1,4 @@
-"""Date and time fields (domain.md 2.2, 2.3)."""
+"""Date and time fields."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Int and float fields (domain.md 2.5, 2.6)."""
+"""Int and float fields."""
 
 import pytest
 from hypothesis import given
@@ -82,7 +82,7 @@ def test_refused_integers(text: str, details: str) -> None:
     ],
 )
 def test_floats(text: str, canonical: str) -> None:
-    """The table of domain.md 2.6."""
+    """What a float field accepts, and what becomes of it."""
     assert FLOAT.canonical(text) == canonical
 
 

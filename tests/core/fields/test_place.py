@@ -1,4 +1,4 @@
-"""Polygon and point cloud fields, and the filter point (domain.md 2.8 to 2.10)."""
+"""Polygon and point cloud fields, and the filter point."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Field definitions of the configuration (domain.md 9, 10, 12)."""
+"""Field definitions of the configuration."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_every_type_can_be_built(name: str, spec: dict[str, Json], field: Field)
 
 
 def test_float_ranges_keep_a_fraction() -> None:
-    """Integers in a float range become doubles, which the public view shows (domain.md 14)."""
+    """Integers in a float range become doubles, which the public view shows."""
     field = build("ev", "f", {"type": "FloatHandler", "required": True, "range": [0, 100]})
     assert repr(field.view()["range"]) == "[0.0, 100.0]"
 
@@ -154,7 +154,7 @@ def test_types_are_strict(spec: dict[str, Json], expected: tuple[str, str]) -> N
     ],
 )
 def test_option_rules(spec: dict[str, Json], path: str, words: str) -> None:
-    """The rules of domain.md 12 item 5 name the schema and the identifier."""
+    """Broken rules of fields name the schema and the identifier."""
     assert faults("f", **spec) == [(path, f"Schema 'ev' identifier 'f' {words}")]
 
 
@@ -168,7 +168,7 @@ def test_points_of_a_polygon_have_bounds(limit: int) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 10_001])
 def test_max_points_has_bounds(limit: int) -> None:
-    """The message of domain.md 12 item 4."""
+    """A limit on points out of range is refused, word for word."""
     assert faults("point_cloud", type="PointCloudHandler", max_points=limit) == [
         (
             "max_points",
@@ -205,7 +205,7 @@ def test_max_points_has_bounds(limit: int) -> None:
     ],
 )
 def test_spatial_names(name: str, word: str, expected: tuple[str, str]) -> None:
-    """Spatial handlers and the three reserved names belong together (domain.md 12 item 4)."""
+    """Spatial handlers and the three reserved names belong together."""
     assert faults(name, type=word) == [expected]
 
 

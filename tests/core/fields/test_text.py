@@ -1,4 +1,4 @@
-"""String, enum and expver fields (domain.md 2.1, 2.4, 2.7)."""
+"""String, enum and expver fields."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ EXPVER = ExpverField(name="f", required=True)
 
 @given(st.text(min_size=1))
 def test_strings_stay_as_they_are(text: str) -> None:
-    """Case, blanks and Unicode are kept; ``*`` is an ordinary value (D17)."""
+    """Case, blanks and Unicode are kept; ``*`` is an ordinary value."""
     assert STRING.canonical(text) == text
 
 

@@ -69,7 +69,7 @@ async def leader(cluster: list[NatsServer]) -> NatsServer:
 
 
 async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
-    """Every acknowledged notification reaches every watcher on both servers, exactly once (D4).
+    """Every acknowledged notification reaches every watcher on both servers, exactly once.
 
     The leader of the stream is killed, and comes back; then the next leader is.
     """
@@ -103,7 +103,7 @@ async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
 
 
 async def test_ready_means_a_quorum(tmp_path: Path) -> None:
-    """D34: with two of three nodes down nothing can be stored; ready again when one is back."""
+    """With two of three nodes down nothing can be stored; ready again when one is back."""
     with nats_cluster(tmp_path / "nats") as cluster:
         await assembled(cluster)
         with servers(cluster, tmp_path) as (one, _):

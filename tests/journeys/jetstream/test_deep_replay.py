@@ -1,4 +1,4 @@
-"""Replays that reach below the log: the same frames, byte for byte, from the lake (design.md 2)."""
+"""Replays that reach below the log: the same frames, byte for byte, from the lake."""
 
 import asyncio
 import json
@@ -182,7 +182,7 @@ def backend_of(client: Client) -> Backend:
 async def test_history_begins_where_the_oldest_tier_begins(
     nats: NatsServer, account: dict[str, Json], tmp_path: Path
 ) -> None:
-    """A gap is signalled for what is nowhere, and only for that (D9)."""
+    """A gap is signalled for what is nowhere, and only for that."""
     lake = chosen(nats, account, tmp_path / "lake", max_messages=KEPT)
     async with connected(lake) as client, job(lake) as archive:
         for number in range(1, 21):
@@ -284,7 +284,7 @@ async def test_deletes_and_wipes_hide_archived_notifications_at_once(
 async def test_a_lake_that_cannot_be_read_ends_the_replay(
     nats: NatsServer, account: dict[str, Json], tmp_path: Path
 ) -> None:
-    """With an error, never with a gap or a false completion (D6); the log is still served."""
+    """With an error, never with a gap or a false completion; the log is still served."""
     lake = chosen(nats, account, tmp_path / "lake", max_messages=KEPT, max_reconnect_attempts=1)
     async with connected(lake) as client, job(lake) as archive:
         for number in range(1, 21):

@@ -1,4 +1,4 @@
-"""Faults on the NATS side: what publishers are told, and that watchers miss nothing (D4, D6 to D9).
+"""Faults on the NATS side: what publishers are told, and that watchers miss nothing.
 
 Every test has a real nats-server, and the book of ``support.storm`` says who must have what.
 """
@@ -41,7 +41,7 @@ async def refused(storm: Weather, path: str, body: dict[str, Any]) -> tuple[str,
 
 
 async def test_restart_during_a_storm(own: NatsServer) -> None:
-    """NATS is killed and comes back on its store: everything acknowledged arrives, once (D4)."""
+    """NATS is killed and comes back on its store: everything acknowledged arrives, once."""
     async with stormy(own, QUICK) as storm:
         await storm.publisher().publish(LAST)
         for wanted in FILTERS:
@@ -82,7 +82,7 @@ async def test_pause_during_a_storm(own: NatsServer) -> None:
 
 
 async def test_notify_while_away(own: NatsServer) -> None:
-    """500 with Retry-After, nothing half done; the same key afterwards stores it once (http.md 8).
+    """500 with Retry-After, nothing half done; the same key afterwards stores it once.
 
     New streams are refused the same way. Those that are open stay open, with heartbeats.
     """
@@ -125,7 +125,7 @@ async def test_key_across_an_unclear_failure(own: NatsServer) -> None:
 
 
 async def test_reused_key_across_a_pause(own: NatsServer) -> None:
-    """200 means stored as sent (D35): a key that stands for A refuses B, however NATS fared."""
+    """200 means stored as sent: a key that stands for A refuses B, however NATS fared."""
     key = {"Idempotency-Key": "one-key"}
     first, second = ({"event_type": "storm", "identifier": LAST, "payload": p} for p in "AB")
     async with (
@@ -150,7 +150,7 @@ async def test_reused_key_across_a_pause(own: NatsServer) -> None:
 
 
 async def test_replay_across_a_restart(own: NatsServer) -> None:
-    """A replay under way waits for NATS and goes on where it was; its end is the true end (D6)."""
+    """A replay under way waits for NATS and goes on where it was; its end is the true end."""
     slow: dict[str, Json] = {"replay_batch_size": 50, "replay_batch_delay_ms": 200}
     async with stormy(own, STORE, watch=slow) as storm:
         await storm.blow(50)
@@ -168,7 +168,7 @@ async def test_replay_across_a_restart(own: NatsServer) -> None:
 
 
 async def test_consumers_deleted_behind_our_back(own: NatsServer, journal: Journal) -> None:
-    """A consumer that disappears is noticed by its silence and replaced; nothing is missed (D7)."""
+    """A consumer that disappears is noticed by its silence and replaced; nothing is missed."""
     async with stormy(own) as storm, behind(own) as api:
         await storm.publisher().publish(LAST)
         watchers = [await storm.watch(wanted) for wanted in FILTERS]
@@ -183,7 +183,7 @@ async def test_consumers_deleted_behind_our_back(own: NatsServer, journal: Journ
 
 
 async def test_one_consumer_for_all_watchers(own: NatsServer) -> None:
-    """NATS holds one consumer per stream and process, and none when it ends (operations.md 1)."""
+    """NATS holds one consumer per stream and process, and none when it ends."""
     async with behind(own) as api:
         async with stormy(own) as storm:
             await storm.blow(20)
@@ -199,7 +199,7 @@ async def test_one_consumer_for_all_watchers(own: NatsServer) -> None:
 
 
 async def test_slow_reader(own: NatsServer, journal: Journal) -> None:
-    """A reader that stalls is moved to history and gets everything; nobody waits for it (D8)."""
+    """A reader that stalls is moved to history and gets everything; nobody waits for it."""
     async with stormy(own, watch={"client_queue_size": 5}) as storm:
         publisher = storm.publisher()
         await publisher.publish(LAST)
@@ -216,7 +216,7 @@ async def test_slow_reader(own: NatsServer, journal: Journal) -> None:
 
 
 async def test_slow_reader_across_a_restart(own: NatsServer) -> None:
-    """A reader that stalls while NATS restarts still gets everything (D8)."""
+    """A reader that stalls while NATS restarts still gets everything."""
     async with stormy(own, STORE, watch={"client_queue_size": 5}) as storm:
         publisher = storm.publisher()
         await publisher.publish(LAST)
@@ -236,7 +236,7 @@ async def test_slow_reader_across_a_restart(own: NatsServer) -> None:
 
 
 async def test_replay_longer_than_a_consumer_lives(own: NatsServer) -> None:
-    """A watch whose history outlasts any consumer's patience still crosses to live exactly (D4).
+    """A watch whose history outlasts any consumer's patience still crosses to live exactly.
 
     The live side is read from the moment H is taken, whatever the history does meanwhile.
     """
@@ -274,7 +274,7 @@ async def test_wipe_during_replay(own: NatsServer) -> None:
 
 
 async def test_delete_during_replay(own: NatsServer) -> None:
-    """Deletions ahead of a reader leave holes, and nothing else is missing (D10)."""
+    """Deletions ahead of a reader leave holes, and nothing else is missing."""
     async with stormy(own, STORE, watch=SLOW) as storm:
         await storm.blow(25)
         watcher = await storm.watch(start=1)
@@ -287,7 +287,7 @@ async def test_delete_during_replay(own: NatsServer) -> None:
 
 
 async def test_trim_during_replay(own: NatsServer) -> None:
-    """Retention that overtakes a reader is an error and the end, never a silent gap (D6, D9)."""
+    """Retention that overtakes a reader is an error and the end, never a silent gap."""
     async with stormy(own, {**STORE, "max_messages": 100}, watch=SLOW) as storm:
         await storm.blow(25)
         replay = await storm.watch(start=1, operation="replay")

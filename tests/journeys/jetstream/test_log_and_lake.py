@@ -1,4 +1,4 @@
-"""Log and lake agree or say so (D36): what is restored or lost never gives a sequence twice."""
+"""Log and lake agree or say so: what is restored or lost never gives a sequence twice."""
 
 import asyncio
 from pathlib import Path

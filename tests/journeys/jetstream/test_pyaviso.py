@@ -1,4 +1,4 @@
-"""The real client resumes, whatever was restarted: the server, NATS, or itself (clients.md 5)."""
+"""The real client resumes, whatever was restarted: the server, NATS, or itself."""
 
 import asyncio
 from pathlib import Path

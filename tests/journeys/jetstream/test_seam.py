@@ -1,4 +1,4 @@
-"""The seam between history and live on JetStream, over real sockets (D4, D8, D10).
+"""The seam between history and live on JetStream, over real sockets.
 
 A seeded simulation: publishers, watchers that come at any time with any start and filter, readers
 that stall, deletions, and consumers that disappear on the NATS side. Queues, batches and the
@@ -21,7 +21,7 @@ from aviso_server.core.json import Json
 async def test_every_watcher_gets_exactly_what_it_asked_for(
     seed: int, nats: NatsServer, account: dict[str, Json]
 ) -> None:
-    """D4: no gap, no duplicate, in order, history before live, whatever happens around."""
+    """No gap, no duplicate, in order, history before live, whatever happens around."""
     chance = random.Random(seed)
     watch: dict[str, Json] = {
         "client_queue_size": chance.choice([1, 8, 100]),

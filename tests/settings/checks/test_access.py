@@ -1,4 +1,4 @@
-"""Start-up checks on authentication and access (domain.md 12 items 7 to 9)."""
+"""Start-up checks on authentication and access."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_any_kind_of_key_will_do(mode: str, key: dict[str, Json]) -> None:
     ],
 )
 def test_the_section_is_checked_when_on(change: dict[str, Json], expected: list[str]) -> None:
-    """Each rule of item 7 has its literal message."""
+    """Each rule has its literal message."""
     assert messages(configuration(auth={**AUTH, **change})) == expected
 
 
@@ -137,7 +137,7 @@ def test_realm_maps_follow_the_same_rules_everywhere(roles: Json, expected: str)
     ],
 )
 def test_plugins_must_be_known(auth: Json, expected: str) -> None:
-    """Each rule of item 8 has its literal message."""
+    """Each rule has its literal message."""
     assert messages(with_schema(auth=auth) | ON)[0] == f"Schema 'mars' auth.plugins {expected}"
 
 

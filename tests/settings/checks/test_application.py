@@ -1,4 +1,4 @@
-"""Start-up checks on ``application`` (domain.md 12 item 1)."""
+"""Start-up checks on ``application``."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_sound_links_pass() -> None:
 
 
 def test_polygon_output_is_array_or_string() -> None:
-    """D15 knows two shapes."""
+    """Polygons are shown in one of two shapes."""
     assert messages(configuration(application={"polygon_output": "Array"})) == [
         "application.polygon_output must be 'array' or 'string'"
     ]
@@ -43,7 +43,7 @@ def test_polygon_output_is_array_or_string() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_the_body_limit_is_positive(limit: int) -> None:
-    """A limit of nothing would refuse every request (D19)."""
+    """A limit of nothing would refuse every request."""
     assert messages(configuration(application={"max_body_bytes": limit})) == [
         "application.max_body_bytes must be greater than zero"
     ]

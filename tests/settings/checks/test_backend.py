@@ -1,4 +1,4 @@
-"""Start-up checks on backend settings (domain.md 12 item 12)."""
+"""Start-up checks on backend settings."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_the_memory_budget_is_positive(key: str) -> None:
     ],
 )
 def test_jetstream_settings_are_checked(change: Json, expected: list[str]) -> None:
-    """Each rule has its literal message, in the contract's order."""
+    """Each rule has its literal message, in the protocol's order."""
     raw = configuration(notification_backend={"jetstream": change})
     assert messages(raw) == [f"notification_backend.jetstream.{why}" for why in expected]
 

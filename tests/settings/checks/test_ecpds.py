@@ -1,4 +1,4 @@
-"""Start-up checks on the ECPDS plugin (domain.md 12 item 11)."""
+"""Start-up checks on the ECPDS plugin."""
 
 import pytest
 
@@ -108,7 +108,7 @@ def test_numbers_are_positive(key: str) -> None:
 
 
 def test_the_match_key_is_a_required_plain_field() -> None:
-    """D23: membership in the identifier is enough, key_order does not matter."""
+    """Membership in the identifier is enough, key_order does not matter."""
     assert _messages(match_key="other") == [
         "ecpds.match_key 'other' has no identifier rule defined in schema 'mars'"
     ]
@@ -128,7 +128,7 @@ def test_the_match_key_is_a_required_plain_field() -> None:
 
 
 def test_a_listed_plugin_needs_its_section() -> None:
-    """Every stream that lists it is named, sorted (D20)."""
+    """Every stream that lists it is named, sorted."""
     raw = configuration(
         auth=AUTH,
         notification_schema={

@@ -1,4 +1,4 @@
-"""Start-up checks on metrics and logging (domain.md 12 item 10)."""
+"""Start-up checks on metrics and logging."""
 
 import pytest
 

@@ -3,8 +3,8 @@
 from settings.configurations import FIELD, configuration, messages
 
 
-def test_faults_of_all_checks_come_in_the_order_of_the_contract() -> None:
-    """One configuration with a fault of nearly every kind (domain.md 12)."""
+def test_faults_of_all_checks_come_in_the_order_of_the_specification() -> None:
+    """One configuration with a fault of nearly every kind."""
     raw = configuration(
         application={"max_body_bytes": 0},
         notification_backend={"jetstream": {"nats_url": ""}},

@@ -1,4 +1,4 @@
-"""Start-up checks on backend kind, bases and storage policies (domain.md 13)."""
+"""Start-up checks on backend kind, bases and storage policies."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_the_event_type_stands_in_for_a_missing_base() -> None:
     ],
 )
 def test_policies_must_be_readable(policy: Json, expected: list[str]) -> None:
-    """Each key has its literal message, in the contract's order."""
+    """Each key has its literal message, in the protocol's order."""
     assert messages(with_schema(storage_policy=policy)) == [
         f"Schema 'mars' storage_policy.{why}" for why in expected
     ]

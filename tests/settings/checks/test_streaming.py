@@ -1,4 +1,4 @@
-"""Start-up checks on watch and replay (domain.md 12 item 6)."""
+"""Start-up checks on watch and replay."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_intervals_and_sizes_are_positive(key: str, value: int) -> None:
 
 @pytest.mark.parametrize("cap", [0, -1, "unlimited", 1.5, True])
 def test_caps_are_positive_integers(cap: Json) -> None:
-    """D5: there is no unlimited, here or in a schema."""
+    """There is no unlimited, here or in a schema."""
     raw = configuration(watch_endpoint={"max_historical_notifications": cap})
     assert messages(raw) == [
         "watch_endpoint.max_historical_notifications must be a positive integer"
@@ -35,5 +35,5 @@ def test_caps_are_positive_integers(cap: Json) -> None:
 
 
 def test_no_delay_between_batches_is_fine() -> None:
-    """D27: replay runs as fast as the client reads."""
+    """Replay runs as fast as the client reads."""
     assert messages(configuration(watch_endpoint={"replay_batch_delay_ms": 0})) == []

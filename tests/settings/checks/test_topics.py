@@ -1,4 +1,4 @@
-"""Start-up checks on topics, spatial identifiers and fields (domain.md 12 items 3 to 5)."""
+"""Start-up checks on topics, spatial identifiers and fields."""
 
 import pytest
 
@@ -26,13 +26,13 @@ def test_key_order_names_declared_fields_once(order: Json, expected: list[str]) 
 
 
 def test_fields_may_stay_outside_the_topic() -> None:
-    """D13: such fields are stored, emitted and filterable."""
+    """Such fields are stored, emitted and filterable."""
     raw = with_schema(identifier={"class": FIELD, "note": FIELD})
     assert messages(raw) == []
 
 
 def test_a_polygon_may_be_listed_in_key_order() -> None:
-    """D14: it still filters by intersection."""
+    """It still filters by intersection."""
     raw = with_schema(
         identifier={"polygon": POLYGON}, topic={"base": "p", "key_order": ["polygon"]}
     )
@@ -90,7 +90,7 @@ def test_without_topic_the_event_type_is_a_plain_name() -> None:
     ],
 )
 def test_spatial_names_and_handlers_belong_together(identifier: Json, expected: str) -> None:
-    """Each rule of item 4 has its literal message."""
+    """Each rule has its literal message."""
     assert messages(with_schema(identifier=identifier)) == [expected]
 
 
@@ -130,7 +130,7 @@ def test_a_point_cloud_needs_a_topic() -> None:
     ],
 )
 def test_field_options_are_checked(spec: dict[str, Json], option: str, expected: str) -> None:
-    """Each rule of item 5 has its literal message and the path of its option."""
+    """Each rule has its literal message and the path of its option."""
     raw = with_schema(identifier={"class": {**spec, "required": True}})
     assert [(f.path, f.message) for f in faults(raw)] == [
         (
@@ -153,6 +153,6 @@ def test_every_event_type_is_visited_in_file_order() -> None:
 
 
 def test_fields_keep_the_order_of_the_file() -> None:
-    """D20: error reports follow schema order."""
+    """Error reports follow schema order."""
     loaded = settings(with_schema(identifier={"z": FIELD, "class": FIELD, "a": FIELD}))
     assert [f.name for f in loaded.catalogue.find("mars").fields] == ["z", "class", "a"]

@@ -256,7 +256,7 @@ class JetStreamBackend:
         return configured or Schema(event_type=event_type, base=event_type, generic=True)
 
     async def _check_existing(self) -> None:
-        """Storage types must agree before anything is served (domain.md 12, item 13)."""
+        """Storage types must agree before anything is served."""
         try:
             async for config in self._streams.configurations():
                 if (name := str(config.get("name"))) in self._owners:

@@ -1,4 +1,4 @@
-"""The NATS client, with the few behaviours of nats-py that the contract needs otherwise."""
+"""The NATS client, with the few behaviours of nats-py that we need otherwise."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class NatsClient(Client):
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """Headers by name; repeated values joined with ``,`` (operations.md 3.4).
+        """Headers by name; repeated values joined with ``,``.
 
         nats-py keeps the last value only. This runs for every message that is read: the whole
         block is decoded at once.

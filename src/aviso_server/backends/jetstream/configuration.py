@@ -1,4 +1,6 @@
-"""What a stream should look like, and how far an existing one is from it (operations.md 3.2). Pure.
+"""What a stream should look like, and how far an existing one is from it. Pure.
+
+The rules are in docs/storage.md#streams.
 
 Configurations are the JSON objects of the JetStream API, not classes: an update has to send back
 every setting the server knows, also those that are newer than this program.
@@ -38,7 +40,7 @@ MAX_DECLARED_BYTES = 64 * 1024
 """Half of what the server takes as metadata: the rest is for others."""
 
 DUPLICATE_WINDOW_NS = 120 * 1_000_000_000
-"""How long idempotency keys are remembered (http.md 8)."""
+"""How long idempotency keys are remembered."""
 
 _NS = 1_000_000_000
 
@@ -53,8 +55,9 @@ COMPARED = {
     "discard": "discard",
     "allow_direct": "allow_direct",
 }
-"""The settings that are kept in line, in the contract's order, by their names in the API. Direct
-reads are our addition: the reference server's streams lack them and history is read that way."""
+"""The settings that are kept in line, in the order of docs/storage.md#streams, by their names in
+the API. Direct reads are our addition: the reference server's streams lack them and history is
+read that way."""
 
 
 def description(event_type: str) -> str:
@@ -76,7 +79,7 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
         "max_msgs": _first(policy.max_messages, defaults.max_messages) or -1,
         "max_bytes": _first(policy.max_bytes, defaults.max_bytes) or -1,
         "max_age": (max_age_s or 0) * _NS,
-        # D11: full history unless the schema asks for the newest per subject.
+        # Full history unless the schema asks for the newest per subject.
         "max_msgs_per_subject": 1 if policy.allow_duplicates is False else -1,
         "duplicate_window": min(DUPLICATE_WINDOW_NS, (max_age_s or 120) * _NS),
         "allow_direct": True,
@@ -133,7 +136,7 @@ def declared_text(config: Config) -> str | None:
 
 
 def drift(existing: Config, wanted: Config) -> list[str]:
-    """The settings that really differ, by the contract's names and in its order; ours last."""
+    """The settings that really differ, in the order of docs/storage.md#streams; ours last."""
     fields = [
         name
         for name, key in COMPARED.items()
@@ -176,7 +179,7 @@ def check_usable(schema: Schema, existing: Config, wanted: Config) -> None:
 
 
 def check_storage(name: str, existing: Config, storage_type: Json) -> None:
-    """Storage cannot be changed on an existing stream (domain.md 12, item 13)."""
+    """Storage cannot be changed on an existing stream."""
     if existing.get("storage", storage_type) != storage_type:
         raise SetupFailed(
             f"Stream '{name}' uses storage type '{existing['storage']}', "

@@ -3,7 +3,7 @@
 Rules
 - Nothing is sent while the connection is down. nats-py would queue it and send it on reconnect,
   and a publish that was reported as failed would then be stored after all.
-- nats-py reconnects by itself for ever, or as often as configured (D26). But some errors of the
+- nats-py reconnects by itself for ever, or as often as configured. But some errors of the
   server (an expired credential, for one) make it close for good: then a new client is made here.
 """
 
@@ -24,7 +24,7 @@ from aviso_server.backends.jetstream.options import CannotStart, JetStreamOption
 from aviso_server.core.json import UNREADABLE, Json, compact
 
 OLDEST = (2, 10, 23)
-"""Older servers can lose acknowledged messages or stall consumers (field.md)."""
+"""Older servers can lose acknowledged messages or stall consumers."""
 
 BATCH_GET = (2, 11, 0)
 """Since then one direct get can ask for many messages."""
@@ -74,7 +74,7 @@ class Connection:
 
     @classmethod
     async def open(cls, options: JetStreamOptions) -> Self:
-        """Connect as often as configured, or CannotStart (operations.md 3.1)."""
+        """Connect as often as configured, or CannotStart."""
         connection = cls(options)
         journal = connection._journal
         secret = options.token or options.username or options.credentials_file

@@ -37,7 +37,7 @@ ALL = ">"
 
 STREAM_NOT_FOUND = 10059
 MESSAGE_NOT_FOUND = frozenset({10037, 10043, 10057})
-"""No message found; sequence not found; sequence beyond the end (operations.md 7)."""
+"""No message found; sequence not found; sequence beyond the end."""
 
 _LAG_WAIT_S = 0.05
 """Wait before a replica that lags behind is asked again."""

@@ -1,10 +1,10 @@
-"""Notifications as JetStream messages and back (operations.md 3.4). Pure.
+"""Notifications as JetStream messages and back (docs/storage.md#messages). Pure.
 
 The layout is the reference server's, so each server reads the other's messages. What that layout
 has no place for travels in headers of our own, which the reference server ignores:
 
     Aviso-Event-Type    marks a message as ours; its body is then known to be compact JSON
-    Aviso-Identifier    identifier fields that are not subject tokens (D13)
+    Aviso-Identifier    identifier fields that are not subject tokens
     Nats-Msg-Id         the idempotency key
 """
 
@@ -38,7 +38,7 @@ _TEXTS = msgspec.json.Decoder(dict[str, str])
 # The percent sign is written as an escape too, or a name that holds one could not be read back.
 _NOT_PLAIN = re.compile(r"[^\x21-\x7e]|%")
 _CLOUD = PointCloudField(name="point_cloud", required=False)
-"""Reads stored clouds under the contract's limit: a schema's own limit may have been lowered."""
+"""Reads stored clouds under the general limit: a schema's own limit may have been lowered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _identifier(text: str | None) -> dict[str, str]:
 
 
 def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]) -> str:
-    """The owner of the base; without a schema what the message says (operations.md 3.3)."""
+    """The owner of the base; without a schema what the message says."""
     if not schema.generic:
         return schema.event_type
     named = headers.get(EVENT_TYPE)
@@ -193,7 +193,7 @@ def _area(text: str) -> Area:
 
 
 def _polygon_token(schema: Schema, tokens: tuple[str, ...]) -> str | None:
-    """The polygon from the subject, for messages whose metadata lacks it (domain.md 6.3)."""
+    """The polygon from the subject, for messages whose metadata lacks it."""
     names = schema.token_fields or ()
     return dict(zip(names, tokens[1:], strict=False)).get(POLYGON)
 

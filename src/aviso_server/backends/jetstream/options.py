@@ -1,4 +1,4 @@
-"""What the operator chose for JetStream, as plain values (domain.md 10)."""
+"""What the operator chose for JetStream, as plain values."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +57,7 @@ class Pace:
     """Waits and limits that are not in the configuration file; tests make them short."""
 
     ack_s: float = 5.0
-    """Wait for one publish acknowledgement (operations.md 3.5)."""
+    """Wait for one publish acknowledgement."""
     request_s: float = 5.0
     """Wait for any other answer of the server."""
     outage_s: float = 30.0
@@ -92,7 +92,7 @@ class JetStreamOptions:
     retry_attempts: int = 3
     """Connect attempts at startup."""
     max_reconnect_attempts: int | None = None
-    """None or 0 is for ever (D26)."""
+    """None or 0 is for ever."""
     reconnect_delay_s: float = 2.0
     publish_retry_attempts: int = 5
     publish_retry_base_delay_s: float = 0.15

@@ -1,4 +1,4 @@
-"""Storing a message: sent, acknowledged, and sent again when it is safe to (operations.md 3.5).
+"""Storing a message: sent, acknowledged, sent again if that is safe (docs/storage.md#publishing).
 
 Every message carries an id, so the server drops a second copy within the duplicate window. That
 is what makes sending again after a lost acknowledgement harmless.

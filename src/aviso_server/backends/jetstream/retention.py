@@ -12,7 +12,7 @@ from aviso_server.backends.jetstream.configuration import COMPARED, Config
 from aviso_server.core.json import Json
 
 LIMITS = ("max_messages", "max_bytes", "max_age", "max_messages_per_subject")
-"""The settings that can remove what is stored, by the contract's names."""
+"""The settings that can remove what is stored."""
 
 ANY = "*"
 """Stands for every event type in ``allow_removal``."""
@@ -79,7 +79,7 @@ class Contents:
 
 
 def tightened(existing: Config, wanted: Config, fields: Sequence[str]) -> list[str]:
-    """The changed limits that allow less than before, by the contract's names."""
+    """The changed limits that allow less than before."""
     return [
         name
         for name in fields

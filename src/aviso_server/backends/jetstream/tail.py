@@ -6,7 +6,7 @@ is skipped, a heartbeat that names a number we never saw, heartbeats that stay o
 that came back, or a watchdog that finds the stream ahead of us: each means that something may be
 missing. There is one remedy for all, a new consumer from the last sequence yielded + 1, and
 therefore nothing is ever lost or doubled. nats-py has an ordered consumer too, but it reports a
-failed rebuild nowhere (field.md: consumers stall now and then), so it is done here.
+failed rebuild nowhere, and consumers stall now and then, so it is done here.
 
 Holes in the stream's own sequence are normal (deletions, keep-latest). Where retention can remove
 something before we read it, a hole is looked into: if it was retention, HistoryLost.

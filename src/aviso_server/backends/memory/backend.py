@@ -27,7 +27,7 @@ _REPORT_EVERY_NS = 60 * 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """How much is kept; None is unlimited (D11)."""
+    """How much is kept; None is unlimited."""
 
     max_messages: int = 1_000_000
     max_bytes: int = 268_435_456
@@ -50,7 +50,7 @@ class MemoryBackend:
         self._now_ns = now_ns
         self._logs: dict[str, Log] = {}
         self._owners: dict[str, str] = {}
-        """Event type by stream name, to refuse a second spelling (domain.md 5)."""
+        """Event type by stream name, to refuse a second spelling."""
         self._topics = TopicLimits(limits.max_history_per_topic, limits.max_topics)
         self._budget = Budget(limits.max_messages, limits.max_bytes, self._topics.active)
         self._keys = Keys(limits.max_bytes // KEYS_SHARE)

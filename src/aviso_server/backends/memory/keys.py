@@ -1,4 +1,4 @@
-"""Idempotency keys seen lately (http.md 8): a repeat answers with the first receipt."""
+"""Idempotency keys seen lately: a repeat answers with the first receipt."""
 
 from collections import OrderedDict
 

@@ -93,7 +93,7 @@ class Log:
         return record
 
     def clear(self) -> list[Record]:
-        """Take everything out; the counter stays (D10)."""
+        """Take everything out; the counter stays."""
         removed = [record for record in self._slots if record is not None]
         self._slots.clear()
         del self._times[:]

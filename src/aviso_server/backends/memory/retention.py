@@ -1,4 +1,4 @@
-"""What the memory backend lets go of: the total budget, and the optional limits per topic (D11)."""
+"""What the memory backend lets go of: the total budget, and the optional limits per topic."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Coordinates as clients write them: JSON pairs, or numbers in a row (domain.md 2.8 to 2.10).
+"""Coordinates as clients write them: JSON pairs, or numbers in a row.
 
 Most places are in order, and large ones would be dear to check number by number. So they are
 converted and compared all at once; only where that fails is each number looked at, in the order of
-the contract, to say what is wrong with the first.
+the protocol, to say what is wrong with the first.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Declared
 ├── ScalarField     text in, canonical text out; part of topics and text comparisons
-└── SpatialField    raw JSON in, geometry out; stored beside the topic, never compared (D14)
+└── SpatialField    raw JSON in, geometry out; stored beside the topic, never compared
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class Declared(ABC):
 
     name: str
     required: bool
-    """Must be present on watch and replay; on notify every declared field must be (domain.md 4)."""
+    """Must be present on watch and replay; on notify every declared field must be."""
     description: str | None = None
 
     type: ClassVar[str]
@@ -31,11 +31,11 @@ class Declared(ABC):
     spatial: ClassVar[bool] = False
 
     def options(self) -> dict[str, Json]:
-        """The field's own options as the public schema view shows them (domain.md 14)."""
+        """The field's own options as the public schema view shows them."""
         return {}
 
     def constrain(self, spec: dict[str, Json]) -> Constraint:  # noqa: ARG002 - see subclasses
-        """Compile a constraint object (domain.md 3); fields without operators refuse it."""
+        """Compile a constraint object; fields without operators refuse it."""
         raise InvalidRequest(
             f"Field '{self.name}' does not support constraint filters; expected scalar value"
         )
@@ -54,7 +54,7 @@ class ScalarField(Declared):
 
     @abstractmethod
     def canonical(self, text: str) -> str:
-        """The canonical text of a value, or InvalidRequest with the contract's message.
+        """The canonical text of a value, or InvalidRequest with the protocol's message.
 
         Canonical text is its own canonical form.
         """
@@ -75,7 +75,7 @@ Field: TypeAlias = ScalarField | SpatialField
 
 
 def scalar_text(field: str, value: Json) -> str:
-    """The text that a JSON value gives to a field (domain.md 1); objects are the caller's."""
+    """The text that a JSON value gives to a field; objects are the caller's."""
     match value:
         case str():
             return value

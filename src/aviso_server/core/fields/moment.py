@@ -25,7 +25,7 @@ _COMPACT_CLOCK = re.compile(r"([0-9]{2})([0-9]{2})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateField(ScalarField):
-    """A date of the proleptic Gregorian calendar, years 0001 to 9999 (domain.md 2.2)."""
+    """A date of the proleptic Gregorian calendar, years 0001 to 9999."""
 
     canonical_format: str = COMPACT
 
@@ -67,7 +67,7 @@ def _read_date(text: str) -> dt.date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeField(ScalarField):
-    """A time of day, written HHMM (domain.md 2.3)."""
+    """A time of day, written HHMM."""
 
     type: ClassVar[str] = "TimeHandler"
 

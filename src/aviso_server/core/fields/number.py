@@ -23,7 +23,7 @@ __all__ = ["FloatField", "IntField", "float_text", "parse_float"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntField(ScalarField):
-    """A signed 64-bit integer (domain.md 2.5)."""
+    """A signed 64-bit integer."""
 
     range: tuple[int, int] | None = None
     """Smallest and largest allowed value, inclusive."""
@@ -52,7 +52,7 @@ class IntField(ScalarField):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatField(ScalarField):
-    """A finite double (domain.md 2.6)."""
+    """A finite double."""
 
     range: tuple[float, float] | None = None
     """Smallest and largest allowed value, inclusive."""

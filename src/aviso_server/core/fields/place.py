@@ -21,19 +21,19 @@ from aviso_server.core.side import Point, Points
 POLYGON = "polygon"
 POINT_CLOUD = "point_cloud"
 POINT = "point"
-"""The three names the contract reserves for places."""
+"""The three names the protocol reserves for places."""
 
 MAX_POINTS = 10_000
 MAX_POLYGON_POINTS = 5_000
 """Unless the schema says otherwise: the most work that two rings can make grows with the product
 of their points, and stays at some seconds off the event loop for rings that were made for it."""
 MAX_CLOUD_BYTES = 61_440
-"""Canonical JSON of a cloud; it has to fit beside the rest in a NATS header (operations.md 3.4)."""
+"""Canonical JSON of a cloud; it has to fit beside the rest in a NATS header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolygonField(SpatialField):
-    """One closed ring (domain.md 2.8)."""
+    """One closed ring."""
 
     max_points: int | None = None
     """Of a ring, the closing one counted; MAX_POLYGON_POINTS if not set."""
@@ -51,7 +51,7 @@ class PolygonField(SpatialField):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointCloudField(SpatialField):
-    """A list of points, on notify only (domain.md 2.9)."""
+    """A list of points, on notify only."""
 
     max_points: int = MAX_POINTS
 
@@ -101,7 +101,7 @@ def parse_polygon(field: str, value: Json, *, max_points: int | None = None) -> 
 
 
 def parse_point(value: Json) -> Point:
-    """The latitude and longitude of a filter ``point`` (domain.md 2.10)."""
+    """The latitude and longitude of a filter ``point``."""
     try:
         return _point(value)
     except Unfit as why:

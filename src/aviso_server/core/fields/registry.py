@@ -1,4 +1,4 @@
-"""From a field definition of the configuration to a field (domain.md 9, 10, 12).
+"""From a field definition of the configuration to a field.
 
 Types are strict inside a definition, except in ``description``: a quoted number in a range is
 more likely a mistake than a wish. All faults of one definition are collected and raised together.
@@ -90,7 +90,7 @@ class _Definition:
         self.faults.append((path, message))
 
     def rule(self, path: str, words: str) -> None:
-        """Gather a broken rule in the contract's wording (domain.md 12 item 5)."""
+        """Gather a broken rule."""
         self.note(path, f"Schema '{self._event_type}' identifier '{self.name}' {words}")
 
     def integer(self, path: str) -> int | None:
@@ -180,7 +180,7 @@ class _Definition:
             self.note("type", f"expected one of: {known}")
 
     def _check_name(self, word: str) -> None:
-        """Spatial handlers and their names belong together (domain.md 12 item 4)."""
+        """Spatial handlers and their names belong together."""
         for handler, own in ((PolygonField.type, POLYGON), (PointCloudField.type, POINT_CLOUD)):
             if word == handler and self.name != own:
                 self.note(

@@ -1,4 +1,4 @@
-"""A filter as a Spark condition over the columns of RECORD (design.md invariant 3).
+"""A filter as a Spark condition over the columns of RECORD.
 
 Theory of operation
 What Spark can decide itself comes first: equal texts and overlapping boxes. Comparisons with box

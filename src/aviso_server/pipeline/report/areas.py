@@ -43,7 +43,7 @@ def tally(geometries: Sequence[bytes], counts: Ints) -> Ints:
     if not len(geometries):
         return totals
     shapes = shapely.from_wkb(list(geometries))
-    # A bow-tie is as good as any area (D16), but the tree wants it taken apart.
+    # A bow-tie is as good as any area, but the tree wants it taken apart.
     broken = ~shapely.is_valid(shapes)
     if broken.any():
         shapes[broken] = shapely.make_valid(shapes[broken])

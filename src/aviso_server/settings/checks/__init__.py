@@ -1,4 +1,4 @@
-"""Start-up checks, in the order of domain.md 12. Each yields faults; none stops the others."""
+"""Start-up checks (docs/configuration.md#start-up-checks): each yields faults, in that order."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Checks on authentication, plugins and stream access (domain.md 12 items 7 to 9)."""
+"""Checks on authentication, plugins and stream access."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -55,7 +55,7 @@ def _bad_key_set(text: str) -> str | None:
 
 
 def _mode(auth: Auth, *, keyed: bool) -> Iterator[Fault]:
-    """Every mode needs a key to check tokens with; the contract's texts name the usual one."""
+    """Every mode needs a key to check tokens with; the protocol's texts name the usual one."""
     if auth.mode == "direct" and not (auth.auth_o_tron_url.strip() and keyed):
         yield Fault(
             "auth.mode",
@@ -135,7 +135,7 @@ def _enforced(auth: StreamAuth, *, enabled: bool) -> str | None:
 
 
 def _realms(prefix: str, at: str, roles: Mapping[str, Sequence[str]]) -> Iterator[Fault]:
-    """The realm-map rules of domain.md 12 item 7."""
+    """The rules of maps from realms to roles."""
     if any(not realm.strip() for realm in roles):
         yield Fault(at, f"{prefix} must not contain empty or whitespace-only realm keys")
     for realm, names in roles.items():

@@ -1,4 +1,4 @@
-"""Checks on the ``application`` section (domain.md 12 item 1)."""
+"""Checks on the ``application`` section."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Checks on the settings of the chosen backend (domain.md 12 item 12)."""
+"""Checks on the settings of the chosen backend."""
 
 from collections.abc import Iterator
 

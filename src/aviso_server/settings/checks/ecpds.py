@@ -1,4 +1,4 @@
-"""Checks on the ECPDS plugin, made only if a stream lists it (domain.md 12 item 11)."""
+"""Checks on the ECPDS plugin, made only if a stream lists it."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def _servers(section: Ecpds) -> Iterator[Fault]:
 
 
 def _server(text: str) -> Iterator[str]:
-    """What is wrong with a server address, in the contract's order."""
+    """What is wrong with a server address, in the protocol's order."""
     url = addresses.split(text)
     if isinstance(url, str):
         yield f"is not a valid URL: {url}"
@@ -107,7 +107,7 @@ def _bad_match_key(key: str) -> str | None:
 
 
 def _match(key: str, event_type: str, entry: EventType) -> Iterator[Fault]:
-    """The match key must be a required, plain field of the stream (D23)."""
+    """The match key must be a required, plain field of the stream."""
     prefix = f"ecpds.match_key '{key}'"
     if key not in entry.identifier:
         yield Fault(

@@ -1,4 +1,4 @@
-"""Checks on metrics and logging (domain.md 12 item 10)."""
+"""Checks on metrics and logging."""
 
 from collections.abc import Iterator
 

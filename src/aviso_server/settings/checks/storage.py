@@ -1,4 +1,4 @@
-"""Checks on the backend kind, stream names and storage policies (domain.md 13)."""
+"""Checks on the backend kind, stream names and storage policies."""
 
 from collections.abc import Callable, Iterator
 

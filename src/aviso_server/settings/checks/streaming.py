@@ -1,4 +1,4 @@
-"""Checks on watch and replay limits (domain.md 12 item 6)."""
+"""Checks on watch and replay limits."""
 
 from collections.abc import Iterator
 

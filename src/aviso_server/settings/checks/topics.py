@@ -1,4 +1,4 @@
-"""Checks on topics, spatial identifiers and fields (domain.md 12 items 3 to 5)."""
+"""Checks on topics, spatial identifiers and fields."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _RULE = "must match [A-Za-z0-9][A-Za-z0-9_-]*"
 
 
 def topics(document: Document) -> Iterator[Fault]:
-    """Topic layouts; fields may be left out of ``key_order`` (D13)."""
+    """Topic layouts; fields may be left out of ``key_order``."""
     for event_type, entry in document.event_types.items():
         at = f"notification_schema.{event_type}"
         if entry.topic is not None:
