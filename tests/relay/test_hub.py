@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 from support.relay import NOW_NS, relay
 
+from aviso_server import tasks
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.notification import Entry
-from aviso_server.relay import hub
 
 
 class Deaf(MemoryBackend):
@@ -31,7 +31,7 @@ async def test_a_tail_that_misses_its_cancellation_is_told_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server must end although a library lost the wish to end."""
-    monkeypatch.setattr(hub, "STOP_AGAIN_S", 0.01)
+    monkeypatch.setattr(tasks, "AGAIN_S", 0.01)
     async with asyncio.timeout(20):
         async with relay(Deaf(MemoryLimits(), now_ns=lambda: NOW_NS)) as world:
             await world.watch()

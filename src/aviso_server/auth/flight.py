@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from aviso_server import tasks
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -61,10 +63,7 @@ class Flights(Generic[_Key, _Value]):
 
     async def close(self) -> None:
         """End what is on its way."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await tasks.end(*self._running.values())
 
     async def _fly(
         self,

@@ -20,6 +20,7 @@ from typing import NoReturn, Self
 
 import structlog
 
+from aviso_server import tasks
 from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import HistoryLost, LiveFailed
@@ -35,9 +36,6 @@ from aviso_server.relay.subscription import Chunk, Subscription
 
 TEST_WORK = 2500
 """What a spatial test by itself costs, in comparisons of edges: 0.1 ms, or 1 ms if hostile."""
-
-STOP_AGAIN_S = 5.0
-"""How long a tail gets to end before it is told again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +93,7 @@ class Hub:
         """End every tail."""
         for stream in self._streams.values():
             stream.stop()
-        # A cancellation can get lost in a library (asyncio.wait_for before Python 3.12 drops one
-        # that meets its result), and a tail that missed it would hold the shutdown up for ever.
-        while self._running:
-            _, missed = await asyncio.wait(self._running, timeout=STOP_AGAIN_S)
-            for task in missed:
-                task.cancel()
+        await tasks.end(*self._running)
         # The block's own error goes on by itself: the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 

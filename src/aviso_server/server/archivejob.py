@@ -10,7 +10,6 @@ Rules
 """
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -24,6 +23,7 @@ from typing import Literal
 import msgspec
 import structlog
 
+from aviso_server import tasks
 from aviso_server.core.json import UNREADABLE
 from aviso_server.pipeline.spark.java import JavaMissing, find_java
 from aviso_server.process import Backoff, kill_group, replace_file, signal_child, start_child
@@ -178,9 +178,7 @@ class Archiving:
                 structlog.get_logger().warning(
                     "The archive job did not end and is killed", event_name="archive.killed"
                 )
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await tasks.end(task)
         await self._kill()
         self._note(msgspec.structs.replace(self._seen, state="stopped"))
 

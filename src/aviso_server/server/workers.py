@@ -30,6 +30,7 @@ import structlog
 import uvloop
 from pydantic import SecretStr
 
+from aviso_server import tasks
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.options import CannotStart, Store
@@ -331,9 +332,7 @@ async def _crew(
     try:
         yield crew
     finally:
-        for keeper in keepers:
-            keeper.cancel()
-        await asyncio.gather(*keepers, return_exceptions=True)
+        await tasks.end(*keepers)
         await _end(crew)
 
 

@@ -8,6 +8,7 @@ from typing import Self
 
 import structlog
 
+from aviso_server import tasks
 from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
 from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.condition import Condition
@@ -241,8 +242,7 @@ class JetStreamBackend:
     async def close(self) -> None:
         """Flush, disconnect, and end the server if it is ours."""
         if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+            await tasks.end(self._looking)
         await self._connection.close()
         if self._embedded is not None:
             await self._embedded.stop()

@@ -24,6 +24,7 @@ from typing import IO
 
 import structlog
 
+from aviso_server import tasks
 from aviso_server.backends.jetstream import disk
 from aviso_server.backends.jetstream.natslog import ServerLog
 from aviso_server.backends.jetstream.options import CannotStart, Embedded, Store
@@ -115,9 +116,7 @@ class EmbeddedServer:
     async def stop(self) -> None:
         """End the server and let go of the folder."""
         if self._supervision is not None:
-            self._supervision.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._supervision
+            await tasks.end(self._supervision)
             self._supervision = None
         await self._end_process()
         if self._lock is not None:
@@ -216,9 +215,7 @@ class EmbeddedServer:
         try:
             code = await process.wait()
         finally:
-            mending.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await mending
+            await tasks.end(mending)
         if not self._mending:
             structlog.get_logger().error(
                 "NATS server ended, starting it again",
