@@ -6,33 +6,44 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Deno checks and formats the scripts of the console; what it remembers stays in the environment.
 DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
-.PHONY: help setup run java browser test check format format-check lint types imports spelling unit \
-  faults soak bench pictures lock clean
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-header \
+  --universal --python-version 3.11
+# What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
+QUICK  := not (slow or spark or browser)
+
+.PHONY: help setup run java browser test check quick format format-check lint types imports spelling unit \
+  faults soak bench pictures wheel lock clean
 
 help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready ## Create .venv and install the pinned dependencies
+setup: $(VENV)/.ready ## Create .venv and install the pinned dependencies and development tools
 
-$(VENV)/.ready: requirements.lock pyproject.toml
+$(VENV)/.server: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "The venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Installing the pinned dependencies ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: setup java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
+$(VENV)/.ready: requirements-dev.lock $(VENV)/.server
+	@echo "Installing the development tools ..."
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+run: $(VENV)/.server java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
 	@$(BIN)/aviso-server serve --config examples/config.yaml --port $(PORT)
 
 # Without Java the server runs all the same, and says what to install for the archive; the tests of
 # the pipeline fail and say the same.
-java: setup ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
+java: $(VENV)/.server ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
 	@$(BIN)/python -c 'import os; from aviso_server.pipeline.spark.java import find_java; find_java(os.environ)' \
 	    2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	  echo "Installing Java for the Spark archive ..."; \
@@ -55,7 +66,14 @@ browser: setup ## Install Chromium for the tests, if it is missing and this is r
 
 test: setup java browser check ## Run every check and all tests
 
-check: format-check lint types imports spelling unit ## What CI runs
+# Types take as long as many tests: they are checked beside them, and reported after them.
+check: format-check lint imports spelling ## All of that but for what has to be installed
+	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory unit; unit=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((unit || types))
+
+quick: setup ## Run the quick tests: no Spark, no browser, none that takes seconds
+	@$(BIN)/pytest -q -n auto --dist loadgroup -m "$(QUICK)"
 
 format: setup ## Format the code
 	@$(BIN)/ruff format src tests bench examples tools
@@ -101,10 +119,14 @@ bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/resu
 pictures: setup browser ## Take the pictures of the console in docs/pictures again
 	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console/test_pictures.py
 
+wheel: setup ## Build the sdist and the wheel, and start a server from the wheel in an empty environment
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
+	@$(BIN)/python tools/wheel.py
+
 lock: setup ## Pin the newest dependencies that pyproject.toml allows
-	@$(BIN)/uv pip compile --quiet --upgrade --extra dev --generate-hashes --strip-extras \
-	  --no-emit-index-url --no-header --universal --python-version 3.11 \
-	  -o requirements.lock pyproject.toml
+	@$(COMPILE) --upgrade --extra build --extra otlp --extra spark -o requirements.lock pyproject.toml
+	@$(COMPILE) --upgrade --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean: ## Remove what the recipes made
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

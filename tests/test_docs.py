@@ -263,8 +263,9 @@ def test_no_file_knows_this_machine() -> None:
 
 def _files() -> Iterator[Path]:
     """What belongs to the project; not what its recipes make."""
-    for folder in ("src", "tests", "docs", "bench", "examples", "deploy", ".ci"):
+    for folder in ("src", "tests", "docs", "bench", "examples", "deploy", ".ci", ".github"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and not {"__pycache__", "results"} & set(path.parts):
                 yield path
-    yield from (path for path in ROOT.glob("*") if path.is_file())
+    # In a second working tree `.git` is a file that names the first.
+    yield from (path for path in ROOT.glob("*") if path.is_file() and path.name != ".git")

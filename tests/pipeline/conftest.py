@@ -20,6 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in SHARED:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
+                item.add_marker(pytest.mark.spark)
     # Otherwise the last of them would run alone, with the other processors idle.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
