@@ -18,9 +18,9 @@ from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.lake import files, reader
+from aviso_server.lake.bounds import Extent, Piece
 from aviso_server.lake.commit import commit
-from aviso_server.lake.dead import append_dead_letters
-from aviso_server.lake.extent import Extent, Piece
+from aviso_server.lake.deadletters import append_dead_letters
 from aviso_server.lake.files import FileWriter
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import (
@@ -270,7 +270,7 @@ async def test_dead_letters_beyond_memory_are_read_by_range(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many of them are no danger to the server's memory."""
-    monkeypatch.setattr("aviso_server.lake.dead.MANY", 10)
+    monkeypatch.setattr("aviso_server.lake.deadletters.MANY", 10)
     broken = [Unreadable(n, BEGIN_NS + n, "mars.?", "broken") for n in range(2, 22, 2)]
     more = [Unreadable(n, BEGIN_NS + n, "mars.?", "broken") for n in range(22, 30, 2)]
     lake = Lake(place, refresh_s=0)

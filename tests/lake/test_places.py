@@ -17,7 +17,7 @@ from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Record
-from aviso_server.lake.extent import Extent
+from aviso_server.lake.bounds import Extent
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import DELETED, NOTIFICATIONS, Place
 from aviso_server.lake.storage import opener

@@ -8,7 +8,7 @@ from support.draws import filters, notifications
 from aviso_server.core.constraint import Kind, Range
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
-from aviso_server.relay import table
+from aviso_server.relay import candidates
 from aviso_server.relay.index import Index
 
 
@@ -32,7 +32,7 @@ def assert_agreement(asked: list[Filter], stored: list[Notification]) -> None:
 def test_vectors_agree_too(asked: list[Filter], stored: list[Notification]) -> None:
     """Tables compare by vectors when they are large; made to do so at any size, they agree."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table, "_FEW", 0)
+        patched.setattr(candidates, "_FEW", 0)
         assert_agreement(asked, stored)
 
 

@@ -18,13 +18,13 @@ from aviso_server.backends.metered import MeteredBackend
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.lake.extent import Extent
+from aviso_server.lake.bounds import Extent
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import Place
 from aviso_server.relay import overview as module
-from aviso_server.relay.archive import Archive
-from aviso_server.relay.numbers import NOTHING, Numbers, Retention, Span
+from aviso_server.relay.lake import Archive
 from aviso_server.relay.overview import Look, Overview, Pace, Seen
+from aviso_server.relay.totals import NOTHING, Numbers, Retention, Span
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.metrics import Metrics
 

@@ -30,8 +30,8 @@ from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import LOST, Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.relay.admin import Administration
-from aviso_server.relay.archive import Archive
 from aviso_server.relay.hub import Keep
+from aviso_server.relay.lake import Archive
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import Metrics

@@ -26,7 +26,7 @@ from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
-from aviso_server.relay.shown import shown
+from aviso_server.relay.render import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 
 PLENTY = 10**12

@@ -16,10 +16,10 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
-from aviso_server.relay.archive import Archive
 from aviso_server.relay.feed import Feed, Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
+from aviso_server.relay.lake import Archive
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import Query, StreamRules, query_of
 from aviso_server.relay.readers import Readers

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Record
-from aviso_server.lake.extent import Extent, Piece
-from aviso_server.relay.archive import Archive
+from aviso_server.lake.bounds import Extent, Piece
+from aviso_server.relay.lake import Archive
 
 LOST = "lost"
 

@@ -29,8 +29,8 @@ from aviso_server.http.answers import (
 )
 from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import REQUEST_ID, SERVICES
-from aviso_server.relay.numbers import Numbers, Retention, Span
 from aviso_server.relay.overview import Seen
+from aviso_server.relay.totals import Numbers, Retention, Span
 
 
 async def overview(request: web.Request) -> web.Response:

@@ -19,16 +19,16 @@ from deltalake.exceptions import DeltaError
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.mark import Mark
-from aviso_server.lake.dead import DeadLetters
-from aviso_server.lake.extent import Extent, Piece
-from aviso_server.lake.follow import renewed
-from aviso_server.lake.groups import FileGone, Groups
+from aviso_server.lake.bounds import Extent, Piece
+from aviso_server.lake.deadletters import DeadLetters
+from aviso_server.lake.increments import renewed
 from aviso_server.lake.index import Index
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.reader import Reader
+from aviso_server.lake.rowgroups import FileGone, Groups
+from aviso_server.lake.snapshot import Shelf, View, shelf
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import Tombstones, append_tombstones
-from aviso_server.lake.view import Shelf, View, shelf
 
 THREADS = 3
 """Reads at the same time; each is short (``reader.ROWS``)."""

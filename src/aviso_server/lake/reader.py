@@ -20,14 +20,14 @@ from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Box
 from aviso_server.core.notification import Entry
 from aviso_server.core.ring import Mask
-from aviso_server.lake.dead import sequences, unreadable
-from aviso_server.lake.extent import Piece
-from aviso_server.lake.groups import ORDER, REST, TEST, Groups, Part
+from aviso_server.lake.bounds import Piece
+from aviso_server.lake.deadletters import sequences, unreadable
 from aviso_server.lake.index import Files
 from aviso_server.lake.predicate import mask, region
 from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import batch_to_records
-from aviso_server.lake.view import Shelf
+from aviso_server.lake.rowgroups import ORDER, REST, TEST, Groups, Part
+from aviso_server.lake.snapshot import Shelf
 
 ROWS = 32_768
 """Rows a piece is looked for in, two full row groups: some 50 ms."""

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from aviso_server.core.ring import Mask
-from aviso_server.lake.follow import Followed
+from aviso_server.lake.increments import Followed
 from aviso_server.lake.layout import LOST, TOMBSTONE_TABLE, TOMBSTONES, Place
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints

@@ -14,7 +14,7 @@ from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import timed, unmetered
 from aviso_server.core.errors import InvalidRequest, NotFound
 from aviso_server.core.schema import Catalogue
-from aviso_server.relay.archive import Archive
+from aviso_server.relay.lake import Archive
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 DELETED, WIPED = "deleted", "wiped"

@@ -68,7 +68,7 @@ from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.quota import Quota
 from aviso_server.relay.readers import Readers
-from aviso_server.relay.shown import shown
+from aviso_server.relay.render import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 

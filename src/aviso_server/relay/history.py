@@ -20,7 +20,7 @@ from typing import Protocol
 
 from aviso_server.backends.backend import Backend, Batch, Bounds
 from aviso_server.core.filter import Filter
-from aviso_server.relay.archive import Archive, Joined, Skip
+from aviso_server.relay.lake import Archive, Joined, Skip
 from aviso_server.relay.recent import Recent
 from aviso_server.telemetry.metrics import SILENT, Metrics
 

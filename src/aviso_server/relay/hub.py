@@ -31,7 +31,7 @@ from aviso_server.relay import places
 from aviso_server.relay.group import Group
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
-from aviso_server.relay.shown import shown
+from aviso_server.relay.render import shown
 from aviso_server.relay.subscription import Chunk, Subscription
 
 TEST_WORK = 2500

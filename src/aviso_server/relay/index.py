@@ -13,8 +13,8 @@ from typing import Generic, TypeAlias, TypeVar
 from aviso_server.core.constraint import Choice, Range
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
+from aviso_server.relay.candidates import Choices, Everyone, Table, number_table, place_table
 from aviso_server.relay.group import Group
-from aviso_server.relay.table import Choices, Everyone, Table, number_table, place_table
 
 Member = TypeVar("Member")
 _Shape: TypeAlias = tuple[str, ...]

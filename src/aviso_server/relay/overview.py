@@ -27,8 +27,9 @@ from aviso_server.backends.metered import unmetered
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.moment import NS_PER_SECOND
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.relay.archive import Archive
-from aviso_server.relay.numbers import (
+from aviso_server.relay.lake import Archive
+from aviso_server.relay.recent import Recent
+from aviso_server.relay.totals import (
     NOTHING,
     WINDOWS_S,
     Archived,
@@ -38,7 +39,6 @@ from aviso_server.relay.numbers import (
     known,
     numbers,
 )
-from aviso_server.relay.recent import Recent
 
 MAX_OTHERS = 200
 """Event types without schema that are looked at: clients make names up, so there is a bound."""

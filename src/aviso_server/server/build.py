@@ -44,15 +44,15 @@ from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
 from aviso_server.http.tls import TlsFiles, tls_context
 from aviso_server.relay.admin import Administration
-from aviso_server.relay.archive import Archive
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
-from aviso_server.relay.numbers import Retention
+from aviso_server.relay.lake import Archive
 from aviso_server.relay.overview import Overview
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
 from aviso_server.relay.readers import Readers
+from aviso_server.relay.totals import Retention
 from aviso_server.settings import Settings
 from aviso_server.settings.model import JetStream, NotificationBackend
 from aviso_server.telemetry import log

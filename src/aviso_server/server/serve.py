@@ -30,8 +30,8 @@ from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic
-from aviso_server.relay.archive import Archive, behind
 from aviso_server.relay.feed import Sources
+from aviso_server.relay.lake import Archive, behind
 from aviso_server.relay.pulse import Stop
 from aviso_server.server.archivejob import Archiving, Posted
 from aviso_server.server.build import (

@@ -18,7 +18,7 @@ from support.lake import filled, record
 from support.lossy import When
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake import dead, tombstones
+from aviso_server.lake import deadletters, tombstones
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.inventory import inventory
 from aviso_server.lake.layout import NOTIFICATIONS, RECORD, Place
@@ -185,7 +185,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     for name in ("create_write_transaction", "history", "get_add_actions"):
         monkeypatch.setattr(DeltaTable, name, made.around(name, getattr(DeltaTable, name)))
     monkeypatch.setattr(DeltaTable, "__init__", made.around("open", DeltaTable.__init__))
-    for module in (dead, tombstones):
+    for module in (deadletters, tombstones):
         monkeypatch.setattr(module, "write_deltalake", made.around("write", write_deltalake))
     return made
 

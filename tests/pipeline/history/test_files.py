@@ -7,9 +7,9 @@ from support.lake import BEGIN_NS, filled, record
 
 from aviso_server.core.geometry import Area, Box
 from aviso_server.lake.layout import Place
+from aviso_server.lake.snapshot import Shelf, shelf
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.lake.view import Shelf, shelf
 from aviso_server.pipeline.history.files import Part, address, chosen, look
 
 DAY_NS = 86_400_000_000_000

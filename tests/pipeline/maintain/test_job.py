@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from support.lake import BEGIN_NS, filled, record
 
 from aviso_server.lake.commit import archived_through
-from aviso_server.lake.dead import append_dead_letters
+from aviso_server.lake.deadletters import append_dead_letters
 from aviso_server.lake.inventory import inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import (

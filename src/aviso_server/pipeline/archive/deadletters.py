@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from aviso_server.lake.dead import append_dead_letters
+from aviso_server.lake.deadletters import append_dead_letters
 from aviso_server.lake.files import remove
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 from aviso_server.lake.storage import files

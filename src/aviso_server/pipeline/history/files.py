@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aviso_server.core.geometry import Box
-from aviso_server.lake.dead import DeadLetters
-from aviso_server.lake.groups import Groups
+from aviso_server.lake.deadletters import DeadLetters
 from aviso_server.lake.index import Index
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
+from aviso_server.lake.rowgroups import Groups
+from aviso_server.lake.snapshot import Shelf, View
 from aviso_server.lake.storage import LakeFailed, local_folder
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Tombstones
-from aviso_server.lake.view import Shelf, View
 from aviso_server.pipeline.spark.hadoop import hadoop_url
 
 _GLOB = "\\{}[]*?"

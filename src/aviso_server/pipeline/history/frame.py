@@ -25,8 +25,8 @@ from aviso_server.lake.files import FILE_SCHEMA
 from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
+from aviso_server.lake.snapshot import Shelf, View, shelf
 from aviso_server.lake.tombstones import Intervals
-from aviso_server.lake.view import Shelf, View, shelf
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import typed as with_fields
 from aviso_server.pipeline.history.files import Part, address, chosen, look

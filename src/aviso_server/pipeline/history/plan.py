@@ -25,7 +25,7 @@ from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.view import Shelf, shelf
+from aviso_server.lake.snapshot import Shelf, shelf
 from aviso_server.pipeline.history.files import Part, chosen, look, reader
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.failure import BadOption

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through, commit
-from aviso_server.lake.dead import append_dead_letters
+from aviso_server.lake.deadletters import append_dead_letters
 from aviso_server.lake.files import FileWriter, Written
 from aviso_server.lake.layout import (
     DEAD_LETTER_TABLE,

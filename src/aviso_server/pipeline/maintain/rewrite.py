@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from aviso_server.lake.files import FILE_SCHEMA, FileWriter, Written
-from aviso_server.lake.groups import Groups
 from aviso_server.lake.inventory import UNKNOWN, File
 from aviso_server.lake.layout import RECORD, Place
 from aviso_server.lake.ranges import MOST
+from aviso_server.lake.rowgroups import Groups
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain.order import BLOCK, Sort, by_place, by_sequence

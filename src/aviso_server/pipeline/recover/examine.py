@@ -18,7 +18,7 @@ from aviso_server.core.mark import Mark
 from aviso_server.core.notification import Entry, Record
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.view import Shelf
+from aviso_server.lake.snapshot import Shelf
 from aviso_server.pipeline.history.files import reader
 from aviso_server.pipeline.source.agreement import contradiction
 from aviso_server.pipeline.source.log import Log

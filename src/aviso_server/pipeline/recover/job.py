@@ -25,7 +25,7 @@ from aviso_server.backends.jetstream.streams import inspected
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.view import View, shelf
+from aviso_server.lake.snapshot import View, shelf
 from aviso_server.pipeline.history.files import look
 from aviso_server.pipeline.recover.examine import Stand, Step, only_in_log, stand_of
 from aviso_server.pipeline.recover.saved import (

@@ -8,7 +8,7 @@ from support.lake import filled, record
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import Place
-from aviso_server.relay.archive import behind
+from aviso_server.relay.lake import behind
 
 
 async def test_what_waits_is_counted_over_all_event_types(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aviso_server.backends.backend import Bounds
-from aviso_server.lake.extent import Extent
-from aviso_server.relay.archive import Joined
+from aviso_server.lake.bounds import Extent
+from aviso_server.relay.lake import Joined
 from aviso_server.relay.recent import Recent
 
 WINDOWS_S = (60, 300, 3600)

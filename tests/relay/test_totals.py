@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aviso_server.backends.backend import Bounds
-from aviso_server.lake.extent import Extent
-from aviso_server.relay.numbers import (
+from aviso_server.lake.bounds import Extent
+from aviso_server.relay.recent import Recent
+from aviso_server.relay.totals import (
     WINDOWS_S,
     Archived,
     Logged,
@@ -14,7 +15,6 @@ from aviso_server.relay.numbers import (
     known,
     numbers,
 )
-from aviso_server.relay.recent import Recent
 
 UNLIMITED = Retention()
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from aviso_server.core.notification import Unreadable
-from aviso_server.lake.dead import DeadLetters, append_dead_letters, unreadable
+from aviso_server.lake.deadletters import DeadLetters, append_dead_letters, unreadable
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from aviso_server.core.notification import Unreadable
-from aviso_server.lake.follow import Followed
+from aviso_server.lake.increments import Followed
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.filter import Filter
-from aviso_server.lake.extent import Extent, Piece
+from aviso_server.lake.bounds import Extent, Piece
 
 
 class Archive(Protocol):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from aviso_server.core.mark import Mark
-from aviso_server.lake.dead import Letters
+from aviso_server.lake.deadletters import Letters
 from aviso_server.lake.index import Files, Index
 from aviso_server.lake.tombstones import NOTHING, Graves, Intervals
 
