@@ -122,6 +122,7 @@ async def test_no_destination_at_all(server: EcpdsServer) -> None:
         refused = await refusal(asked, Filter((("note", "FOO"),)))
     assert isinstance(refused, Forbidden)
     assert refused.message == "Required field 'destination' not found in request identifiers"
+    assert refused.field == "destination"
     assert (counted.said, server.queries) == (["decide deny_match_key_missing"], [])
 
 

@@ -169,6 +169,20 @@ def test_wire_form(page: Tab) -> None:
         requested(MIXED, answer["identifier"], Operation.WATCH)
 
 
+def test_errors_about_a_place(page: Tab) -> None:
+    """Whatever the request calls it, a place belongs to the one field the form has for it."""
+    place_of = """async (asked) => {
+      const { placeOf } = await import("/static/console/form/fields.js");
+      return asked.map(([name, names]) => placeOf(name, names));
+    }"""
+    asked = [
+        *(["point", ["class", "polygon"]], ["polygon", ["point_cloud"]], ["point", ["class"]]),
+        *(["polygon", ["polygon"]], ["step", ["polygon"]], [None, ["polygon"]]),
+    ]
+    answers = page.page.evaluate(place_of, asked)
+    assert answers == ["polygon", "point_cloud", None, "polygon", "step", None]
+
+
 def test_filters_that_cannot_be(page: Tab) -> None:
     """What the server would refuse is a problem of its field, and nothing of it is sent."""
     ring = [[0, 0], [0, 1], [1, 1]]

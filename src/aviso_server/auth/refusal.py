@@ -24,9 +24,14 @@ class Refusal(AvisoError):
     """The word for it in metrics and logs."""
 
     def __init__(
-        self, message: str, *, details: str | None = None, username: str | None = None
+        self,
+        message: str,
+        *,
+        details: str | None = None,
+        field: str | None = None,
+        username: str | None = None,
     ) -> None:
-        super().__init__(message, details=details)
+        super().__init__(message, details=details, field=field)
         self.username = username
         """Who was refused, for the log, where that is known."""
 

@@ -26,7 +26,8 @@ def notification_of(schema: Schema, request: NotificationRequest) -> Notificatio
     identifier = announced(schema, request.identifier)
     if request.payload is UNSET and schema.payload_required:
         raise InvalidRequest(
-            "Payload is required for notify operation based on schema configuration"
+            "Payload is required for notify operation based on schema configuration",
+            field="payload",
         )
     payload = b"null" if request.payload is UNSET else compact(request.payload)
     if len(payload) > _TRIMMED_FROM:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
-from aviso_server.core.json import UNREADABLE, parse
+from aviso_server.core.json import UNREADABLE, Json, parse
 from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, parse_request
 
@@ -41,10 +41,10 @@ _SOLID = np.ones(256, np.bool_)
 _SOLID[list(b" \t\r\n")] = False
 
 
-def check_key(key: str) -> str:
+def check_key(key: Json) -> str:
     """The key, or InvalidRequest."""
-    if not KEY.fullmatch(key):
-        raise InvalidRequest(_BAD_KEY)
+    if not isinstance(key, str) or not KEY.fullmatch(key):
+        raise InvalidRequest(_BAD_KEY, field="idempotency_key")
     return key
 
 
@@ -92,7 +92,7 @@ def parse_item(text: bytes) -> Item:
         members = _MEMBERS.decode(text)
         key = members.pop("idempotency_key", None)
         request = parse_request(msgspec.json.encode(members))
-        return request, None if key is None else _key(bytes(key))
+        return request, None if key is None else check_key(parse(bytes(key)))
     except RequestError as error:
         return error
     except UNREADABLE:
@@ -100,13 +100,6 @@ def parse_item(text: bytes) -> Item:
             return parse_request(text), None
         except RequestError as error:
             return error
-
-
-def _key(raw: bytes) -> str:
-    value = parse(raw)
-    if not isinstance(value, str):
-        raise InvalidRequest(_BAD_KEY)
-    return check_key(value)
 
 
 def _elements(body: bytes, size: int) -> Iterator[_Spans]:

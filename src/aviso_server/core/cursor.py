@@ -77,14 +77,16 @@ def parse_sequence(name: str, text: str) -> int:
     """The sequence a ``from_id`` or ``to_id`` names, or InvalidRequest."""
     if not text.strip():
         raise InvalidRequest(
-            f"{name} cannot be empty. Provide a valid sequence number or omit the field"
+            f"{name} cannot be empty. Provide a valid sequence number or omit the field",
+            field=name,
         )
     digits = _natural(text)
     # Length first: Python refuses to convert texts of more than 4300 digits.
     if digits is None or len(digits) > 20 or int(digits) > _LAST_SEQUENCE:
         raise InvalidRequest(
             f"{name} must be a valid positive integer. Got: '{text}'. "
-            "Valid examples: '1', '123', '9999'"
+            "Valid examples: '1', '123', '9999'",
+            field=name,
         )
     return int(digits)
 
@@ -100,7 +102,8 @@ def parse_moment(name: str, text: str) -> int:
     trimmed = text.strip()
     if not trimmed:
         raise InvalidRequest(
-            f"{name} cannot be empty. Provide a valid datetime/timestamp or omit the field"
+            f"{name} cannot be empty. Provide a valid datetime/timestamp or omit the field",
+            field=name,
         )
     found = _moment(trimmed)
     if isinstance(found, int):
@@ -108,7 +111,8 @@ def parse_moment(name: str, text: str) -> int:
     raise InvalidRequest(
         f"{name} must be a valid datetime/timestamp. Got: '{text}'. Error: {found}. "
         "Valid examples: '2025-06-09T13:15:00Z', '2025-06-09 13:15:00+00:00', "
-        "'2025-06-09 13:15:00', '1740509903', '1740509903710'"
+        "'2025-06-09 13:15:00', '1740509903', '1740509903710'",
+        field=name,
     )
 
 
@@ -118,7 +122,8 @@ def refuse_ends(request: NotificationRequest, operation: Operation = Operation.N
         return
     endpoint = "notification" if operation is Operation.NOTIFY else operation.value
     raise InvalidRequest(
-        f"to_id and to_date are only supported for the replay endpoint, not /{endpoint}"
+        f"to_id and to_date are only supported for the replay endpoint, not /{endpoint}",
+        field="to_date" if request.to_id is None else "to_id",
     )
 
 
@@ -134,7 +139,8 @@ def window(request: NotificationRequest, operation: Operation) -> Window:
     if start is None:
         raise InvalidRequest(
             "Replay endpoint requires either from_id or from_date parameter. "
-            "Use from_id for sequence-based replay or from_date for time-based replay."
+            "Use from_id for sequence-based replay or from_date for time-based replay.",
+            field="from_id",
         )
     end = _end(request)
     _refuse_reversed(start, end)
@@ -149,7 +155,8 @@ def _start(request: NotificationRequest) -> Start | None:
         raise InvalidRequest(
             "Cannot specify both from_id and from_date. "
             "Please provide only one replay parameter. "
-            "Use from_id for sequence-based replay or from_date for time-based replay."
+            "Use from_id for sequence-based replay or from_date for time-based replay.",
+            field="from_id",
         )
     if sequence is not None:
         return FromSequence(sequence)
@@ -163,7 +170,8 @@ def _end(request: NotificationRequest) -> End | None:
         raise InvalidRequest(
             "Cannot specify both to_id and to_date. "
             "Please provide only one replay end parameter. "
-            "Use to_id for a sequence-based end or to_date for a time-based end."
+            "Use to_id for a sequence-based end or to_date for a time-based end.",
+            field="to_id",
         )
     if sequence is not None:
         return ToSequence(sequence)
@@ -174,11 +182,14 @@ def _refuse_reversed(start: Start, end: End | None) -> None:
     """Refuse an end before a start of the same kind; kinds are never compared (7.3)."""
     match start, end:
         case FromSequence(first), ToSequence(last) if last < first:
-            raise InvalidRequest(f"to_id ({last}) must not be lower than from_id ({first})")
+            raise InvalidRequest(
+                f"to_id ({last}) must not be lower than from_id ({first})", field="to_id"
+            )
         case FromTime(first), ToTime(last) if last < first:
             raise InvalidRequest(
                 f"to_date ({rfc3339_offset(last)}) must not be earlier than "
-                f"from_date ({rfc3339_offset(first)})"
+                f"from_date ({rfc3339_offset(first)})",
+                field="to_date",
             )
 
 

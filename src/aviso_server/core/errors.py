@@ -17,8 +17,9 @@
     └── LiveFailed                  the live source is gone for good
 
 An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
-to ``message`` for single-level errors), both cut where a client's text made them long. Its class
-decides the HTTP status, in one table at the edge; nothing ever looks at the text.
+to ``message`` for single-level errors), both cut where a client's text made them long, and
+``field``: the field of the identifier, or else the member of the request, that is to be mended.
+Its class decides the HTTP status, in one table at the edge; nothing ever looks at the text.
 """
 
 from aviso_server.core.excerpt import excerpt
@@ -27,9 +28,13 @@ from aviso_server.core.excerpt import excerpt
 class AvisoError(Exception):
     """Base of all deliberate errors."""
 
-    def __init__(self, message: str, *, details: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, details: str | None = None, field: str | None = None
+    ) -> None:
         self.message = excerpt(message)
         self.details = self.message if details is None else excerpt(details)
+        self.field = None if field is None else excerpt(field)
+        """None where the error is about no single one."""
         super().__init__(self.message)
 
 
@@ -53,7 +58,7 @@ class UnknownEventType(RequestError):
     """Strict mode and the event type is not configured."""
 
     def __init__(self, event_type: str, configured: tuple[str, ...]) -> None:
-        super().__init__(f"unknown event type '{event_type}'")
+        super().__init__(f"unknown event type '{event_type}'", field="event_type")
         self.configured = configured
 
 

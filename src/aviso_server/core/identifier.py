@@ -36,7 +36,8 @@ def refuse_point(identifier: Values) -> None:
     """A producer announces areas; ``point`` only asks for them."""
     if "point" in identifier:
         raise InvalidRequest(
-            "identifier.point is only supported for watch/replay endpoints, not /notification"
+            "identifier.point is only supported for watch/replay endpoints, not /notification",
+            field="point",
         )
 
 
@@ -47,7 +48,8 @@ def check_spatial(identifier: Values) -> None:
     if "polygon" in identifier:
         raise InvalidRequest(
             "Cannot specify both identifier.polygon and identifier.point. "
-            "Provide only one spatial filter."
+            "Provide only one spatial filter.",
+            field="point",
         )
     _point(identifier["point"])
 
@@ -65,15 +67,20 @@ def announced(schema: Schema, identifier: Values) -> Identifier:
     values: dict[str, str] = {}
     geometry: Geometry | None = None
     for field in schema.fields:
-        if field.name not in identifier:
-            raise InvalidRequest(f"Required field '{field.name}' missing for notify operation")
-        value = identifier[field.name]
+        name = field.name
+        if name not in identifier:
+            raise _missing(name, Operation.NOTIFY)
+        value = identifier[name]
         if isinstance(value, dict):
-            raise _no_constraint(field.name)
-        if isinstance(field, ScalarField):
-            values[field.name] = field.canonical(scalar_text(field.name, value))
-        else:
-            geometry = field.parse(_not_null(field.name, value))
+            raise _no_constraint(name)
+        try:
+            if isinstance(field, ScalarField):
+                values[name] = field.canonical(scalar_text(name, value))
+            else:
+                geometry = field.parse(_not_null(name, value))
+        except InvalidRequest as error:
+            error.field = name
+            raise
     return Identifier(dict(sorted(values.items())), geometry)
 
 
@@ -81,7 +88,7 @@ def requested(schema: Schema, identifier: Values, operation: Operation) -> Filte
     """The filter that a watch or replay request asks for."""
     if schema.generic:
         if "point" in identifier:
-            raise InvalidRequest("Field 'point' is not supported without schema")
+            raise InvalidRequest("Field 'point' is not supported without schema", field="point")
         return Filter(tuple((n, _generic(n, identifier[n], operation)) for n in sorted(identifier)))
     _refuse_unknown(identifier, schema.by_name.keys() | _extras(schema), operation)
     if isinstance(schema.spatial, PointCloudField):
@@ -95,10 +102,14 @@ def requested(schema: Schema, identifier: Values, operation: Operation) -> Filte
             spatial = _spatial(field, identifier, operation)
         elif name in identifier:
             value = identifier[name]
-            if isinstance(value, dict):
-                constraints.append(field.constrain(value))
-            else:
-                exact.append((name, field.canonical(scalar_text(name, value))))
+            try:
+                if isinstance(value, dict):
+                    constraints.append(field.constrain(value))
+                else:
+                    exact.append((name, field.canonical(scalar_text(name, value))))
+            except InvalidRequest as error:
+                error.field = name
+                raise
         elif field.required:
             raise _missing(name, operation)
     constraints.sort(key=lambda constraint: constraint.field)
@@ -108,8 +119,9 @@ def requested(schema: Schema, identifier: Values, operation: Operation) -> Filte
 def _refuse_unknown(identifier: Values, known: AbstractSet[str], operation: Operation) -> None:
     unknown = identifier.keys() - known
     if unknown:
+        name = min(unknown)
         raise InvalidRequest(
-            f"Unknown field '{min(unknown)}' provided for {operation.value} operation"
+            f"Unknown field '{name}' provided for {operation.value} operation", field=name
         )
 
 
@@ -125,10 +137,13 @@ def _refuse_cloud_filters(identifier: Values) -> None:
     if "point_cloud" in identifier:
         raise InvalidRequest(
             "identifier.point_cloud is only supported for notify operation; "
-            "use identifier.polygon for watch and replay"
+            "use identifier.polygon for watch and replay",
+            field="point_cloud",
         )
     if "point" in identifier:
-        raise InvalidRequest("identifier.point is not supported for point-cloud schemas")
+        raise InvalidRequest(
+            "identifier.point is not supported for point-cloud schemas", field="point"
+        )
 
 
 def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial | None:
@@ -137,7 +152,8 @@ def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial 
         value = identifier["polygon"]
         if isinstance(value, dict):
             raise InvalidRequest(
-                "Field 'polygon' does not support constraint filters; expected scalar value"
+                "Field 'polygon' does not support constraint filters; expected scalar value",
+                field="polygon",
             )
         # A schema of clouds has no polygon of its own to say how large one may be.
         own = field if isinstance(field, PolygonField) else _FILTER_POLYGON
@@ -152,12 +168,13 @@ def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial 
 def _point(value: Json) -> tuple[float, float]:
     if value is None:
         raise InvalidRequest(
-            "identifier.point must be a scalar value: Field 'point' cannot be null"
+            "identifier.point must be a scalar value: Field 'point' cannot be null", field="point"
         )
     if isinstance(value, dict):
         raise InvalidRequest(
             "identifier.point must be a scalar value: "
-            "Field 'point' constraint object is not allowed in this operation"
+            "Field 'point' constraint object is not allowed in this operation",
+            field="point",
         )
     return parse_point(value)
 
@@ -167,22 +184,28 @@ def _generic(name: str, value: Json, operation: Operation) -> str:
     if isinstance(value, dict):
         if operation is Operation.NOTIFY:
             raise _no_constraint(name)
-        raise InvalidRequest(f"Field '{name}' constraint object is not supported without schema")
+        raise InvalidRequest(
+            f"Field '{name}' constraint object is not supported without schema", field=name
+        )
     text = scalar_text(name, value)
     if not text:
-        raise InvalidRequest(f"Field '{name}' cannot be empty")
+        raise InvalidRequest(f"Field '{name}' cannot be empty", field=name)
     return text
 
 
 def _not_null(name: str, value: Json) -> Json:
     if value is None:
-        raise InvalidRequest(f"Field '{name}' cannot be null")
+        raise InvalidRequest(f"Field '{name}' cannot be null", field=name)
     return value
 
 
 def _no_constraint(name: str) -> InvalidRequest:
-    return InvalidRequest(f"Field '{name}' constraint object is not supported for notify operation")
+    return InvalidRequest(
+        f"Field '{name}' constraint object is not supported for notify operation", field=name
+    )
 
 
 def _missing(name: str, operation: Operation) -> InvalidRequest:
-    return InvalidRequest(f"Required field '{name}' missing for {operation.value} operation")
+    return InvalidRequest(
+        f"Required field '{name}' missing for {operation.value} operation", field=name
+    )

@@ -124,7 +124,8 @@ class Catalogue:
             raise UnknownEventType(event_type, self.names)
         if not NAME.fullmatch(event_type):
             raise InvalidRequest(
-                f"event_type '{event_type}' is invalid. It must match [A-Za-z0-9][A-Za-z0-9_-]*"
+                f"event_type '{event_type}' is invalid. It must match [A-Za-z0-9][A-Za-z0-9_-]*",
+                field="event_type",
             )
         if event_type.upper() in self._owner:
             raise stream_conflict(event_type)
@@ -151,4 +152,6 @@ class Catalogue:
 
 def stream_conflict(event_type: str) -> InvalidRequest:
     """The refusal of a name whose stream belongs to a differently spelled event type."""
-    return InvalidRequest(f"event_type '{event_type}' conflicts with an existing stream")
+    return InvalidRequest(
+        f"event_type '{event_type}' conflicts with an existing stream", field="event_type"
+    )

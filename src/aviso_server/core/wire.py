@@ -79,34 +79,36 @@ def _examine(value: "Json") -> NotificationRequest:
     if unknown:
         raise UnknownMember(
             f"Request contains unknown fields: Unknown field '{min(unknown)}' in request. "
-            f"Allowed fields: [{_ALLOWED}]"
+            f"Allowed fields: [{_ALLOWED}]",
+            field=min(unknown),
         )
     members = dict(value)
     for name in sorted(members):
         members[name] = _member(name, members[name])
     for name in ("event_type", "identifier"):
         if name not in members:
-            raise WrongShape(f"Request deserialization failed: missing field `{name}`")
+            raise WrongShape(f"Request deserialization failed: missing field `{name}`", field=name)
     return msgspec.convert(members, NotificationRequest)
 
 
 def _member(name: str, value: "Json") -> "Json":
     """One member with its type checked; an integer cursor becomes text."""
     if name == "identifier" and not isinstance(value, dict):
-        raise _wrong_type(value, "a map")
+        raise _wrong_type(value, "a map", name)
     if name == "event_type" and not isinstance(value, str):
-        raise _wrong_type(value, "a string")
+        raise _wrong_type(value, "a string", name)
     if name in _CURSORS and value is not None and not isinstance(value, str):
         # bool is a kind of int in Python, and not a cursor.
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _wrong_type(value, "a string")
+            raise _wrong_type(value, "a string", name)
         return str(value)
     return value
 
 
-def _wrong_type(value: "Json", expected: str) -> WrongShape:
+def _wrong_type(value: "Json", expected: str, field: str | None = None) -> WrongShape:
     return WrongShape(
-        f"Request deserialization failed: invalid type: {_found(value)}, expected {expected}"
+        f"Request deserialization failed: invalid type: {_found(value)}, expected {expected}",
+        field=field,
     )
 
 

@@ -110,12 +110,14 @@ async def auth_check(request: web.Request) -> web.Response:
 def _refused(gate: Gate, refusal: Refusal, request_id: str) -> web.Response:
     """The error object of a refusal: without ``details``, which are for the log only."""
     row = row_of(refusal, Operation.NOTIFY)
-    body: Json = {
+    body: dict[str, Json] = {
         "code": row.code,
         "error": row.error,
         "message": refusal.message,
         "request_id": request_id,
     }
+    if refusal.field is not None:
+        body["field"] = refusal.field
     headers = CIMultiDict(JSON_TYPE)
     if isinstance(refusal, Unauthorized):
         for challenge in gate.authenticator.challenges:

@@ -11,6 +11,16 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+ErrorField = Annotated[
+    str | UnsetType,
+    Meta(
+        description=(
+            "The field of the identifier, or else the member of the request, that the error is "
+            "about; missing where it is about no single one."
+        ),
+        examples=["step"],
+    ),
+]
 RequestId = Annotated[
     str,
     Meta(
@@ -387,6 +397,7 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
     details: Annotated[str | UnsetType, Meta(description="The innermost cause.")] = UNSET
     error: Annotated[str, Meta(description="A label for people.")]
+    field: ErrorField = UNSET
     message: Annotated[str, Meta(description="The outermost error text.")]
     request_id: RequestId
     topic: Annotated[
@@ -409,6 +420,7 @@ class ItemRefused(msgspec.Struct, frozen=True, kw_only=True, tag_field="status",
     error: str
     message: str
     details: str
+    field: ErrorField = UNSET
 
 
 class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):

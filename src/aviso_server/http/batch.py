@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 from aiohttp import web
+from msgspec import UNSET
 
 from aviso_server.core.batch import Span, check_element, is_array, split
 from aviso_server.core.errors import BodyTooLarge, RequestError
@@ -139,5 +140,9 @@ def _result(outcome: Published | Declined) -> ItemAccepted | ItemRefused:
     error = outcome.error
     row = row_of(error, Operation.NOTIFY)
     return ItemRefused(
-        code=str(row.code), error=str(row.error), message=error.message, details=error.details
+        code=str(row.code),
+        error=str(row.error),
+        message=error.message,
+        details=error.details,
+        field=UNSET if error.field is None else error.field,
     )

@@ -90,6 +90,8 @@ def error_answer(
         "message": error.message,
         "request_id": request_id,
     }
+    if error.field is not None:
+        body["field"] = error.field
     if isinstance(error, UnknownEventType):
         body["configured_event_types"] = list(error.configured)
     if isinstance(error, SetupFailed) and topic is not None:

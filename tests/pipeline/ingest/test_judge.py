@@ -76,10 +76,10 @@ def test_remembering_saves_the_rules() -> None:
         ({**FULL, "color": "red"}, "INVALID_REQUEST", "color"),
         ({"class": "od"}, "INVALID_REQUEST", "expver"),
         ({**FULL, "point": "1,2"}, "INVALID_REQUEST", "point"),
-        (7, "WRONG_SHAPE", None),
+        (7, "WRONG_SHAPE", "identifier"),
     ],
 )
-def test_rejections_name_the_field(identifier: Json, code: str, field: str | None) -> None:
+def test_rejections_name_the_field(identifier: Json, code: str, field: str) -> None:
     """Code and field are told beside the reason."""
     found = Judge(CATALOGUE).decide(
         read_line(compact({"event_type": "mars", "identifier": identifier}))

@@ -87,8 +87,9 @@ def scalar_text(field: str, value: Json) -> str:
             # msgspec writes the shortest digits and keeps a fraction or exponent: 4.0, 1e16.
             return msgspec.json.encode(value).decode()
         case None:
-            raise InvalidRequest(f"Field '{field}' cannot be null")
+            raise InvalidRequest(f"Field '{field}' cannot be null", field=field)
         case _:
             raise InvalidRequest(
-                f"Field '{field}' must be a scalar value or constraint object, got array"
+                f"Field '{field}' must be a scalar value or constraint object, got array",
+                field=field,
             )

@@ -97,7 +97,8 @@ def parse_polygon(field: str, value: Json, *, max_points: int | None = None) -> 
         reason = f"polygon point {why.number} is invalid: {why}"
     except Unfit as why:
         reason = str(why)
-    raise InvalidRequest(f"field '{field}' must be a valid polygon: {reason}") from None
+    message = f"field '{field}' must be a valid polygon: {reason}"
+    raise InvalidRequest(message, field=field) from None
 
 
 def parse_point(value: Json) -> Point:
@@ -107,7 +108,8 @@ def parse_point(value: Json) -> Point:
     except Unfit as why:
         raise InvalidRequest(
             "identifier.point must be a valid [lat,lon] coordinate pair or compatible string: "
-            f"{why}"
+            f"{why}",
+            field=POINT,
         ) from None
 
 

@@ -22,11 +22,10 @@ _ASIDE = frozenset({"time", "time_ns", "sequence", "id", "idempotency_key"})
 
 
 class BadClaim(AvisoError):
-    """A claim that cannot be read; ``field`` is what is wrong with it."""
+    """A claim that cannot be read."""
 
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.field = name
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message, field=field)
 
 
 @dataclass(frozen=True, slots=True)

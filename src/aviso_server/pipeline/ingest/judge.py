@@ -14,7 +14,7 @@ from aviso_server.core.json import compact, parse, refuse_excess
 from aviso_server.core.notification import Notification
 from aviso_server.core.schema import Catalogue
 from aviso_server.core.wire import parse_request
-from aviso_server.pipeline.ingest.claim import BadClaim, Claim
+from aviso_server.pipeline.ingest.claim import Claim
 
 REMEMBERED = 100_000
 """Identifiers; some 100 MB of the largest usual ones."""
@@ -22,7 +22,6 @@ REMEMBERED = 100_000
 _SMALL, _FLAT = 300, 100
 """Bytes and brackets of a payload that need not be measured (core/json.py has the limits)."""
 
-_FIELD = re.compile(r"[Ff]ield '([^']+)'|identifier\.(\w+)|missing field `(\w+)`")
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -79,10 +78,6 @@ class Judge:
 
 
 def rejection(error: AvisoError) -> Rejection:
-    """An error as a reason; the field is a convenience for people who sort them."""
+    """An error as a reason."""
     code = _WORDS.sub("_", type(error).__name__).upper()
-    if isinstance(error, BadClaim):
-        return Rejection(code, error.field, error.message)
-    found = _FIELD.search(error.message)
-    name = None if found is None else next(text for text in found.groups() if text is not None)
-    return Rejection(code, name, error.message)
+    return Rejection(code, error.field, error.message)

@@ -54,6 +54,7 @@ class Refused(msgspec.Struct, frozen=True, tag_field="status", tag="error"):
     error: str
     message: str
     details: str
+    field: str | None = None
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -65,6 +66,7 @@ class _Problem(msgspec.Struct, frozen=True):
     error: str = ""
     message: str = ""
     details: str = ""
+    field: str | None = None
 
 
 Outcome: TypeAlias = Stored | Refusal
@@ -218,7 +220,13 @@ def _denied(message: str) -> str:
 
 def _refusal(request: Request, why: "Refused | _Problem") -> Refusal:
     return Refusal(
-        request.row, request.key, why.code, why.message, error=why.error, details=why.details
+        request.row,
+        request.key,
+        why.code,
+        why.message,
+        error=why.error,
+        details=why.details,
+        field=why.field,
     )
 
 

@@ -5,7 +5,6 @@ with the reason beside them. It has its name only when it is whole: before that 
 with an underscore, which Spark and most other readers pass over.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -29,15 +28,13 @@ LETTERS = pa.schema(
         pa.field("error", pa.string()),
         pa.field("message", pa.string(), nullable=False),
         pa.field("details", pa.string()),
-        pa.field("field", pa.string()),  # where the message names one
+        pa.field("field", pa.string()),  # where it is about one
         pa.field("rejected_at", TIME, nullable=False),
     ]
 )
 
 FLUSH = 10_000
 """Rows kept in memory before they are written."""
-
-_FIELD = re.compile(r"[Ff]ield '([^']+)'|column '([^']+)'|identifier\.(\w+)")
 
 
 class Letters:
@@ -93,7 +90,7 @@ def letters(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatch:
             "error": refusal.error,
             "message": refusal.message,
             "details": refusal.details,
-            "field": _field(refusal.message),
+            "field": refusal.field,
             "rejected_at": at,
         }
         for refusal, at in refusals
@@ -111,9 +108,3 @@ def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()
-
-
-def _field(message: str) -> str | None:
-    """A convenience for people who sort letters; programs look at the code."""
-    found = _FIELD.search(message)
-    return None if found is None else next(name for name in found.groups() if name is not None)

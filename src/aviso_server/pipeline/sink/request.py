@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 import msgspec
 import pyarrow as pa
 
-from aviso_server.core.errors import MalformedBody
+from aviso_server.core.errors import AvisoError, MalformedBody
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json, compact, parse
@@ -63,9 +63,11 @@ class Refusal:
     message: str
     error: str = "Invalid Row"
     details: str | None = None
+    field: str | None = None
+    """The field, member or column that is wrong, where it is one."""
 
 
-class _Unfit(ValueError):
+class _Unfit(AvisoError):
     """Why a row cannot be put into a request."""
 
 
@@ -101,8 +103,8 @@ def prepared(row: Row) -> Prepared:
     """The request of a row, or why there is none."""
     try:
         identifier, payload = _identifier(row), _payload(row.payload)
-    except (_Unfit, MalformedBody) as why:
-        return Refusal(row, row.key, INVALID_ROW, str(why), details=str(why))
+    except _Unfit as why:
+        return Refusal(row, row.key, INVALID_ROW, why.message, details=why.details, field=why.field)
     members: dict[str, Json] = {"event_type": row.event_type, "identifier": identifier}
     if row.payload is not None:
         members["payload"] = payload
@@ -141,7 +143,7 @@ def _place(row: Row) -> tuple[str, Json] | None:
     try:
         place = wkb.decode(row.geometry, row.polygon)
     except ValueError as error:
-        raise _Unfit(f"column 'geometry': {error}") from None
+        raise _Unfit(f"column 'geometry': {error}", field="geometry") from None
     points = cast("Json", place.points)
     if isinstance(place, Area):
         return POLYGON, points if row.polygon is None else row.polygon
@@ -154,7 +156,10 @@ def _payload(text: str | None) -> Json:
 
 def _json(text: str, name: str) -> Json:
     # Parsed rather than pasted: text that is no JSON would otherwise change the whole request.
-    return parse(text.encode(), failed=f"column '{name}' is not JSON")
+    try:
+        return parse(text.encode(), failed=f"column '{name}' is not JSON")
+    except MalformedBody as why:
+        raise _Unfit(why.message, field=name) from None
 
 
 def _mapping(value: object) -> Mapping[str, object] | None:

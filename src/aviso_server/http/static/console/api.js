@@ -7,14 +7,19 @@
 export class ApiError extends Error {
   /**
    * @param {string} message
-   * @param {{status?: number, code?: string, details?: string, requestId?: string,
+   * @param {{status?: number, code?: string, field?: string, details?: string, requestId?: string,
    *   retryAfterS?: number | null, challenges?: string[]}} [told]
    */
-  constructor(message, { status = 0, code, details, requestId, retryAfterS, challenges } = {}) {
+  constructor(
+    message,
+    { status = 0, code, field, details, requestId, retryAfterS, challenges } = {},
+  ) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.code = code ?? "";
+    /** The field of the identifier, or the member of the request, that it is about. */
+    this.field = field ?? null;
     this.details = details ?? "";
     this.requestId = requestId ?? "";
     this.retryAfterS = retryAfterS ?? null;
@@ -89,6 +94,7 @@ async function refused(response) {
   return new ApiError(body.message ?? `The server answered ${response.status}.`, {
     status: response.status,
     code: body.code,
+    field: body.field,
     details: body.details,
     requestId: body.request_id ?? response.headers.get("X-Request-ID"),
     retryAfterS: seconds(response.headers.get("Retry-After")),

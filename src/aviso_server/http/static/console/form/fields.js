@@ -31,6 +31,8 @@ const OPERATORS = {
   cloud: ["area"],
 };
 
+const PLACES = ["polygon", "point", "point_cloud"];
+
 /**
  * @typedef {object} Field
  * @property {string} name
@@ -45,6 +47,17 @@ const OPERATORS = {
  * @property {string | null} format in which the server writes a date
  * @property {string[]} operators "any" first, unless the field is required
  */
+
+/**
+ * Where a form shows an error about a field: it has one for the place, whatever requests call it.
+ * @param {string | null} name
+ * @param {string[]} names of the form's fields
+ * @returns {string | null}
+ */
+export function placeOf(name, names) {
+  if (name === null || names.includes(name) || !PLACES.includes(name)) return name;
+  return PLACES.find((place) => names.includes(place)) ?? null;
+}
 
 /**
  * @param {object} view of an event type, as `GET api/v1/schema` shows it

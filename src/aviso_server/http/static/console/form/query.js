@@ -1,12 +1,11 @@
 // What to ask for: an event type, a filter, a start, perhaps an end; and the request that follows
 // from it, in three spellings.
 
-import { fieldOf } from "../complaints.js";
 import { fill, h } from "../dom.js";
 import { requestOf } from "../request/request.js";
 import { Snippets } from "../request/snippets.js";
 import { EventTypeSelect } from "./eventtype.js";
-import { fieldsOf } from "./fields.js";
+import { fieldsOf, placeOf } from "./fields.js";
 import { FilterForm } from "./filterform.js";
 
 export class Query {
@@ -58,7 +57,7 @@ export class Query {
   complain(error) {
     this.trouble.hidden = error === null;
     if (error === null) return;
-    const name = fieldOf(error, this.#fields.map((field) => field.name));
+    const name = placeOf(error.field, this.#fields.map((field) => field.name));
     const cursor = { from_id: "start", from_date: "start", to_id: "end", to_date: "end" }[name];
     if (cursor && this.#cursors[cursor]) this.#cursors[cursor].complain(error.message);
     else if (!this.filters.complain(name, error.message)) {

@@ -1,9 +1,8 @@
 // The publish view: a form from the schema; what the server refuses is told at the field.
 
-import { fieldOf } from "../complaints.js";
 import { fill, h } from "../dom.js";
 import { EventTypeSelect } from "../form/eventtype.js";
-import { fieldsOf } from "../form/fields.js";
+import { fieldsOf, placeOf } from "../form/fields.js";
 import { PublishForm } from "../form/publishform.js";
 import { icon } from "../icons.js";
 import { WorldMap } from "../map/map.js";
@@ -139,7 +138,7 @@ export class PublishView {
   }
 
   #complain(error, hints) {
-    const name = fieldOf(error, this.#names);
+    const name = placeOf(error.field, this.#names);
     if (error.status === 400) {
       for (const [hinted, text] of Object.entries(hints)) this.publishForm.complain(hinted, text);
     }
