@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def page(browser: Browser, server: ServerProcess) -> Iterator[Tab]:
     """A page on the shared server's origin, with nothing of the console loaded yet.
 
-    For tests of single modules, which it imports by their address.
+    For tests of single modules: ``page.page.evaluate("import('/static/console/moments.js')...")``.
     """
     with tab(browser) as opened:
         opened.page.goto(f"{server.url}/static/icon.svg")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import config
 from support.browser import Tab
+from support.process import ServerProcess
 
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.errors import InvalidRequest
@@ -447,3 +448,32 @@ def test_announcement_needs_every_field(page: Tab) -> None:
     assert set(empty["problems"]) == set(DECLARED) - {"expver"}
     assert empty["problems"]["step"] == "A notification has every field."
     assert empty["identifier"] == {"expver": ""}
+
+
+def test_names_that_objects_have_anyway_are_names_like_others(
+    page: Tab, server: ServerProcess
+) -> None:
+    """Fields called constructor and __proto__ are not wrong of themselves and can be filled in."""
+    page.page.goto(server.url)
+    shown = page.page.evaluate(
+        """
+        async () => {
+          const { fieldsOf } = await import("/static/console/form/fields.js");
+          const { FilterForm } = await import("/static/console/form/filterform.js");
+          const { PublishForm } = await import("/static/console/form/publishform.js");
+          const names = ["constructor", "__proto__"];
+          const type = { type: "ExpverHandler", required: false, default: "1" };
+          const identifier = Object.fromEntries(names.map((name) => [name, type]));
+          return [FilterForm, PublishForm].map((Form) => {
+            const form = new Form({ changed() {}, draw() {}, show() {} });
+            form.begin(fieldsOf({ identifier }));
+            form.read();
+            const problems = [...form.element.querySelectorAll(".problem")];
+            for (const input of form.element.querySelectorAll("input")) input.value = "x";
+            const given = Object.entries(form.read().identifier);
+            return [problems.map((problem) => problem.textContent).join(""), given];
+          });
+        }
+        """
+    )
+    assert shown == [["", [["constructor", "x"], ["__proto__", "x"]]]] * 2

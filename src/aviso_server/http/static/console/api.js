@@ -28,6 +28,8 @@ export class ApiError extends Error {
   }
 }
 
+/** @typedef {Error & Partial<ApiError>} Failure an ApiError, or another one */
+
 const UNREACHABLE = "The server cannot be reached.";
 
 /** The endpoints, for whoever `session` is. */

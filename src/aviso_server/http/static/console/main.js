@@ -22,7 +22,7 @@ const LOOK_MS = 3000;
 const SAID_MS = 6000;
 
 /** What every view may use. */
-class App {
+export class App {
   #views = new Map();
   #said = 0;
   #names = "";
@@ -55,8 +55,12 @@ class App {
     }
   }
 
-  /** Ask for a credential. @returns {Promise<boolean>} whether there is one now */
-  signIn(error) {
+  /**
+   * Ask for a credential.
+   * @param {import("./api.js").Failure | null} [error] why
+   * @returns {Promise<boolean>} whether there is one now
+   */
+  signIn(error = null) {
     return this.box.ask(error);
   }
 
@@ -111,7 +115,7 @@ class App {
     this.account = new Account(this);
     document.querySelector("#corner").append(this.pill, this.account.element, this.theme);
     for (const link of links()) {
-      link.prepend(icon(link.dataset.view));
+      link.prepend(icon(/** @type {keyof typeof VIEWS} */ (link.dataset.view)));
     }
     this.#themed();
   }

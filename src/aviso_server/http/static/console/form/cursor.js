@@ -14,10 +14,12 @@ const LABELS = {
   date: "time",
 };
 
+/** @typedef {keyof typeof LABELS} Kind */
+
 export class Cursor {
   #frame;
 
-  /** @param {{name: string, kinds: string[], changed: () => void}} options kinds of LABELS */
+  /** @param {{name: string, kinds: Kind[], changed: () => void}} options */
   constructor({ name, kinds, changed }) {
     this.#frame = frame({ name });
     this.kind = h(

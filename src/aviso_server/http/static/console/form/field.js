@@ -31,12 +31,12 @@ export function frame(field, { group = false } = {}) {
     id,
     element,
     head,
-    /** Put controls between the label and the place for problems. */
+    /** Put controls between the label and the place for problems. @param {HTMLElement[]} controls */
     hold(...controls) {
       element.append(...controls, problem);
       for (const control of controls) describe(control, field, id);
     },
-    /** Say what is wrong; an empty text takes it back. */
+    /** Say what is wrong; an empty text takes it back. @param {string} text */
     complain(text) {
       problem.textContent = text;
       problem.hidden = !text;
@@ -48,20 +48,30 @@ export function frame(field, { group = false } = {}) {
   };
 }
 
+/** @param {HTMLElement} control @param {{description?: string}} field @param {string} id */
 function describe(control, field, id) {
   const hints = [`${id}-problem`];
   if (field.description) hints.unshift(`${id}-hint`);
   control.setAttribute("aria-describedby", hints.join(" "));
 }
 
-/** Two sliders on one track, for the ends of a range. */
-export function rangeSlider({ low, high, step, label, changed }) {
+/** How finely a slider divides its range. */
+const STEPS = 500;
+
+/**
+ * Two sliders on one track, for the ends of a range; an end that is not moved says nothing.
+ * @param {{range: [number, number], whole: boolean, label: string,
+ *   changed: (lower: string, upper: string) => void}} options
+ */
+export function rangeSlider({ range: [low, high], whole, label, changed }) {
+  const step = (high - low) / STEPS;
+  /** @param {number} value @param {string} which */
   const make = (value, which) =>
     h("input", {
       type: "range",
       min: low,
       max: high,
-      step,
+      step: whole ? Math.max(1, Math.floor(step)) : step,
       value,
       "aria-label": `${label}, ${which}`,
       on: { input: () => moved(which) },
@@ -70,28 +80,37 @@ export function rangeSlider({ low, high, step, label, changed }) {
   const upper = make(high, "highest");
   const element = h("div", { class: "slider" }, lower, upper);
 
+  /** @param {string} which */
   function moved(which) {
     if (Number(lower.value) > Number(upper.value)) {
       if (which === "lowest") lower.value = upper.value;
       else upper.value = lower.value;
     }
     paint();
-    changed(Number(lower.value), Number(upper.value));
+    const [from, to] = [Number(lower.value), Number(upper.value)];
+    changed(from > low ? short(from) : "", to < high ? short(to) : "");
   }
 
   function paint() {
-    const share = (value) => `${((value - low) / (high - low || 1)) * 100}%`;
-    element.style.setProperty("--low", share(lower.value));
-    element.style.setProperty("--high", share(upper.value));
+    /** @param {HTMLInputElement} end */
+    const share = (end) => `${((Number(end.value) - low) / (high - low || 1)) * 100}%`;
+    element.style.setProperty("--low", share(lower));
+    element.style.setProperty("--high", share(upper));
   }
 
   paint();
   return {
     element,
+    /** @param {string} from @param {string} to an empty text is the end of the range */
     set(from, to) {
-      lower.value = String(from ?? low);
-      upper.value = String(to ?? high);
+      lower.value = from || String(low);
+      upper.value = to || String(high);
       paint();
     },
   };
+}
+
+/** @param {number} value */
+function short(value) {
+  return String(Number(value.toPrecision(6)));
 }

@@ -3,34 +3,34 @@
 // Each control gives what `filterOf` (fields.js) turns into the wire's form; nothing given is no
 // condition. A place is drawn on the map or typed.
 
-import { fill, h } from "../dom.js";
-import { icon } from "../icons.js";
+import { h } from "../dom.js";
 import { frame, rangeSlider } from "./field.js";
 import { filterOf, parsePoint, parseRing, ringText } from "./fields.js";
+import { byName, coordinates, Form, line } from "./form.js";
+
+/**
+ * @typedef {import("./form.js").Control} Control
+ * @typedef {import("./form.js").Field} Field
+ * @typedef {import("./form.js").Hooks} Hooks
+ * @typedef {import("./form.js").Maker} Maker
+ */
 
 const ANY = { op: "any" };
 const WORLD = "-90,-180 -90,180 90,180 90,-180 -90,-180";
 
-export class FilterForm {
-  #fields = [];
-  #controls = new Map();
-
-  /**
-   * @param {{changed: () => void, draw: (kind: "polygon" | "point") => void,
-   *   area: (place: object | null) => void}} hooks `draw` asks for a place on the map, `area` shows
-   *   the one that is set
-   */
+export class FilterForm extends Form {
+  /** @param {Hooks} hooks */
   constructor(hooks) {
-    this.hooks = hooks;
-    this.element = h("div", { class: "fields" });
-  }
-
-  /** Begin anew with the fields of an event type. */
-  set fields(fields) {
-    this.#fields = fields;
-    this.#controls = new Map(fields.map((field) => [field.name, this.#control(field)]));
-    fill(this.element, [...this.#controls.values()].map((control) => control.frame.element));
-    this.hooks.area(null);
+    super(hooks, {
+      text: (field) => plain(field, hooks),
+      choice: choices,
+      integer: numbers,
+      number: numbers,
+      date: (field) => plain(field, hooks, "date"),
+      time: (field) => plain(field, hooks, "time"),
+      polygon: (field) => place(field, hooks, true),
+      cloud: (field) => place(field, hooks, false),
+    });
   }
 
   /**
@@ -38,75 +38,30 @@ export class FilterForm {
    * back where it is wrong no longer.
    */
   read({ quiet = false } = {}) {
-    /** @type {Record<string, any>} */
-    const values = {};
-    /** @type {Record<string, string>} */
-    const unread = {};
-    for (const [name, control] of this.#controls) {
-      try {
-        values[name] = control.read();
-      } catch (error) {
-        unread[name] = error.message;
-      }
-    }
-    const { identifier, problems: found } = filterOf(this.#fields, values);
-    const problems = { ...found, ...unread };
-    for (const [name, control] of this.#controls) {
+    const { values, unread } = this.gather();
+    const { identifier, problems: unfit } = filterOf(this.fields, values);
+    const problems = byName(unfit, unread);
+    for (const [name, control] of this.controls) {
       if (!quiet || !(name in problems)) control.frame.complain(problems[name] ?? "");
     }
     return { identifier, wrong: Object.keys(problems).length > 0 };
   }
-
-  /** Show an error of the server at a field; false if there is no such field. */
-  complain(name, text) {
-    const control = this.#controls.get(name);
-    if (control === undefined) return false;
-    control.frame.complain(text);
-    control.frame.element.scrollIntoView({ block: "nearest" });
-    return true;
-  }
-
-  /** A place was drawn on the map. */
-  drawn(place) {
-    for (const control of this.#controls.values()) control.place?.(place);
-  }
-
-  #control(field) {
-    const make = {
-      choice: choices,
-      integer: numbers,
-      number: numbers,
-      date: (item, changed) => plain(item, changed, "date"),
-      time: (item, changed) => plain(item, changed, "time"),
-      polygon: (item, changed) => place(item, changed, this.hooks, true),
-      cloud: (item, changed) => place(item, changed, this.hooks, false),
-    };
-    return (make[field.kind] ?? plain)(field, () => this.hooks.changed());
-  }
 }
 
-function plain(field, changed, type = "text") {
-  const box = frame(field);
-  const input = h("input", {
-    id: box.id,
+/** @param {Field} field @param {Hooks} hooks @returns {Control} */
+function plain(field, hooks, type = "text") {
+  const { frame, input } = line(field, hooks, {
     type,
     placeholder: field.default ? `any, usually ${field.default}` : "any",
-    maxLength: field.maxLength && type === "text" ? field.maxLength : undefined,
-    autocomplete: "off",
-    spellcheck: false,
-    on: { input: changed },
+    ...(field.maxLength && type === "text" && { maxLength: field.maxLength }),
   });
-  if (!input.maxLength || input.maxLength < 0) input.removeAttribute("maxlength");
-  box.hold(input);
-  return {
-    frame: box,
-    read: () => (input.value === "" ? ANY : { op: "eq", value: input.value }),
-  };
+  return { frame, read: () => (input.value === "" ? ANY : { op: "eq", value: input.value }) };
 }
 
-function choices(field, changed) {
+/** @type {Maker} */
+function choices(field, { changed }) {
   const box = frame(field, { group: true });
-  const inputs = field.values.map((value) =>
+  const inputs = (field.values ?? []).map((value) =>
     h("input", { type: "checkbox", value, on: { change: changed } })
   );
   const chips = inputs.map((input) => h("label", { class: "chip" }, input, input.value));
@@ -121,20 +76,21 @@ function choices(field, changed) {
   };
 }
 
-function numbers(field, changed) {
+/** @type {Maker} */
+function numbers(field, { changed }) {
   const box = frame(field, { group: true });
-  const step = field.kind === "integer" ? 1 : "any";
-  const make = (which, placeholder) =>
+  const whole = field.kind === "integer";
+  /** @param {string} which @param {number} [limit] */
+  const make = (which, limit) =>
     h("input", {
       type: "number",
-      step,
-      placeholder,
+      step: whole ? 1 : "any",
+      placeholder: String(limit ?? "any"),
       "aria-label": `${field.name}, ${which}`,
       on: { input: () => typed() },
     });
-  const [low, high] = field.range ?? ["any", "any"];
-  const from = make("at least", String(low));
-  const to = make("at most", String(high));
+  const from = make("at least", field.range?.[0]);
+  const to = make("at most", field.range?.[1]);
   const list = h("input", {
     type: "text",
     hidden: true,
@@ -145,15 +101,12 @@ function numbers(field, changed) {
   });
   const pair = h("div", { class: "pair" }, from, h("span", {}, "to"), to);
   const slider = field.range && rangeSlider({
-    low,
-    high,
-    step: field.kind === "integer"
-      ? Math.max(1, Math.floor((high - low) / 500))
-      : (high - low) / 500,
+    range: field.range,
+    whole,
     label: field.name,
     changed(lower, upper) {
-      from.value = lower > low ? String(round(lower)) : "";
-      to.value = upper < high ? String(round(upper)) : "";
+      from.value = lower;
+      to.value = upper;
       changed();
     },
   });
@@ -163,10 +116,10 @@ function numbers(field, changed) {
     "one of",
   );
   box.head.append(mode);
-  box.hold(...[slider && slider.element, pair, list].filter(Boolean));
+  box.hold(...(slider ? [slider.element] : []), pair, list);
 
   function typed() {
-    slider?.set(from.value === "" ? null : from.value, to.value === "" ? null : to.value);
+    slider?.set(from.value, to.value);
     changed();
   }
 
@@ -196,47 +149,29 @@ function numbers(field, changed) {
   };
 }
 
-function round(value) {
-  return Number(value.toPrecision(6));
-}
-
-/** A place: drawn on the map, or typed as pairs of latitude and longitude. */
-function place(field, changed, hooks, points) {
-  const box = frame(field, { group: true });
-  const text = h("textarea", {
-    rows: 2,
-    spellcheck: false,
-    placeholder: "lat,lon lat,lon lat,lon",
-    "aria-label": "Coordinates, latitude first",
-    on: { input: () => written() },
-  });
+/**
+ * A place: drawn on the map, or typed as pairs of latitude and longitude.
+ * @param {Field} field
+ * @param {Hooks} hooks
+ * @param {boolean} points whether a point may be asked for, not only an area
+ * @returns {Control}
+ */
+function place(field, hooks, points) {
+  /** @type {import("./form.js").Tool} */
+  const point = ["Pick a point", "point", () => hooks.draw("point")];
+  const { frame, text } = coordinates(field, "lat,lon lat,lon lat,lon", [
+    ["Draw an area", "polygon", () => hooks.draw("polygon")],
+    ...(points ? [point] : []),
+    ["World", null, () => write(WORLD)],
+    ["Clear", null, () => write("")],
+  ]);
+  text.rows = 2;
+  text.addEventListener("input", () => written());
   let kind = "area";
-  const button = (label, image, what) =>
-    h("button", { type: "button", on: { click: () => hooks.draw(what) } }, icon(image), label);
-  const clear = h("button", { type: "button", on: { click: () => set(null) } }, "Clear");
-  const tools = h(
-    "div",
-    { class: "buttons" },
-    button("Draw an area", "polygon", "polygon"),
-    points && button("Pick a point", "point", "point"),
-    h("button", { type: "button", on: { click: () => write(WORLD) } }, "World"),
-    clear,
-  );
-  box.hold(tools, text);
   // Such an event type cannot be followed without a place; everywhere is a good one to begin with.
   if (field.required) text.value = WORLD;
 
-  function set(drawn) {
-    kind = drawn?.point ? "point" : "area";
-    text.value = drawn === null
-      ? ""
-      : drawn.point
-      ? drawn.point.join(",")
-      : ringText(drawn.polygon);
-    hooks.area(drawn);
-    changed();
-  }
-
+  /** @param {string} pairs */
   function write(pairs) {
     text.value = pairs;
     written();
@@ -249,10 +184,10 @@ function place(field, changed, hooks, points) {
     try {
       known = said();
     } catch {
-      // Half a coordinate: it is told when the form is read.
+      // Half a coordinate: it is said when the form is read.
     }
-    hooks.area(known);
-    changed();
+    hooks.show(known);
+    hooks.changed();
   }
 
   /** What the text says; null if nothing. */
@@ -264,8 +199,8 @@ function place(field, changed, hooks, points) {
   }
 
   return {
-    frame: box,
-    place: set,
+    frame,
+    place: (drawn) => write(drawn?.point?.join(",") ?? ringText(drawn?.polygon ?? [])),
     read() {
       const known = said();
       return known === null ? ANY : { op: kind, ...known };

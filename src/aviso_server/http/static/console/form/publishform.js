@@ -1,116 +1,98 @@
 // A notification as a form, made from the schema of its event type: the facts and a payload.
 
-import { fill, h } from "../dom.js";
-import { icon } from "../icons.js";
+import { h } from "../dom.js";
 import { frame } from "./field.js";
 import { announcementOf, parsePoints, parseRing, ringText } from "./fields.js";
+import { byName, coordinates, Form, line } from "./form.js";
 
-const PAYLOAD = { name: "payload", description: "any JSON, or plain text" };
+/**
+ * @typedef {import("./form.js").Control} Control
+ * @typedef {import("./form.js").Field} Field
+ * @typedef {import("./form.js").Hooks} Hooks
+ * @typedef {import("./form.js").Maker} Maker
+ * @typedef {import("./places.js").Point} Point
+ */
 
-export class PublishForm {
-  #fields = [];
-  #controls = new Map();
+/**
+ * `unread` says of which fields no JSON can be made, `hints` what else the server will not like.
+ * @typedef {{identifier: Record<string, any>, payload: any, unread: Record<string, string>,
+ *   hints: Record<string, string>}} Read
+ */
 
-  /**
-   * @param {{changed: () => void, draw: (kind: "polygon" | "point") => void,
-   *   show: (place: object | null) => void}} hooks `show` puts the place on the map
-   */
+export class PublishForm extends Form {
+  #changed;
+  /** @type {ReturnType<typeof payloadOf> | null} */
+  #payload = null;
+
+  /** @param {Hooks} hooks */
   constructor(hooks) {
-    this.hooks = hooks;
-    this.element = h("div", { class: "fields" });
-  }
-
-  /** Begin anew with the fields of an event type. */
-  begin(fields, payloadRequired) {
-    // A notification has every field of its schema, unless the server fills it in.
-    this.#fields = fields.map((field) => ({ ...field, required: field.default === null }));
-    this.#controls = new Map(this.#fields.map((field) => [field.name, this.#control(field)]));
-    this.payload = payload({ ...PAYLOAD, required: payloadRequired }, this.hooks.changed);
-    const all = [...this.#controls.values(), this.payload];
-    fill(this.element, all.map((control) => control.frame.element));
-    this.hooks.show(null);
+    super(hooks, {
+      text: (field) => plain(field, hooks),
+      choice,
+      integer: number,
+      number,
+      date: (field) => plain(field, hooks, "date"),
+      time: (field) => plain(field, hooks, "time"),
+      polygon: ring,
+      cloud,
+    });
+    this.#changed = hooks.changed;
   }
 
   /**
-   * The facts and the payload as they were given: the server is the judge of them.
-   *
-   * `unread` says of which fields no JSON can be made, `hints` what else the server will not like.
+   * Begin anew with the fields of an event type.
+   * @param {Field[]} fields
+   * @param {boolean} [payloadRequired]
+   * @override
    */
+  begin(fields, payloadRequired = false) {
+    // A notification has every field of its schema, unless the server fills it in.
+    super.begin(fields.map((field) => ({ ...field, required: field.default === null })));
+    this.#payload = payloadOf(payloadRequired, this.#changed);
+    this.element.append(this.#payload.frame.element);
+  }
+
+  /** The facts and the payload as they were given: the server decides. @returns {Read} */
   read() {
-    /** @type {Record<string, any>} */
-    const given = {};
-    /** @type {Record<string, string>} */
-    const unread = {};
+    const { values, unread } = this.gather();
     let payload;
-    const read = (name, take) => {
-      try {
-        take();
-      } catch (error) {
-        unread[name] = error.message;
-      }
-    };
-    for (const [name, control] of this.#controls) read(name, () => (given[name] = control.read()));
-    read("payload", () => (payload = this.payload.read()));
-    const filled = new Set(this.#fields.filter((field) => !field.required).map(({ name }) => name));
-    const facts = Object.entries(given).filter(([name, value]) => value !== "" || filled.has(name));
-    const hints = announcementOf(this.#fields, given).problems;
-    if (payload === undefined && this.payload.required) hints.payload = "A payload is wanted.";
+    try {
+      payload = this.#payload?.read();
+    } catch (error) {
+      unread.payload = /** @type {Error} */ (error).message;
+    }
+    const filled = new Set(this.fields.filter((field) => !field.required).map(({ name }) => name));
+    const facts = Object.entries(values).filter(([name, value]) =>
+      value !== "" || filled.has(name)
+    );
+    const hints = byName(announcementOf(this.fields, values).problems);
+    if (payload === undefined && this.#payload?.required) hints.payload = "A payload is wanted.";
     return { identifier: Object.fromEntries(facts), payload, unread, hints };
   }
 
-  /** Take back what was said of fields that are right now. */
+  /** Take back what was said of fields that are right now. @param {Read} read */
   relieve({ unread, hints }) {
-    for (const [name, control] of [...this.#controls, ["payload", this.payload]]) {
-      if (!(name in unread) && !(name in hints)) control.frame.complain("");
+    for (const name of [...this.controls.keys(), "payload"]) {
+      if (!(name in unread) && !(name in hints)) this.find(name)?.frame.complain("");
     }
   }
 
-  /** Show an error of the server at a field; false if there is no such field. */
-  complain(name, text) {
-    const control = this.#controls.get(name) ?? (name === "payload" ? this.payload : undefined);
-    if (control === undefined) return false;
-    control.frame.complain(text);
-    control.frame.element.scrollIntoView({ block: "nearest" });
-    return true;
-  }
-
-  /** A place was drawn on the map. */
-  drawn(place) {
-    for (const control of this.#controls.values()) control.place?.(place);
-  }
-
-  #control(field) {
-    const changed = () => this.hooks.changed();
-    const make = {
-      choice: choice,
-      integer: number,
-      number: number,
-      date: (item) => plain(item, changed, "date"),
-      time: (item) => plain(item, changed, "time"),
-      polygon: (item) => ring(item, changed, this.hooks),
-      cloud: (item) => cloud(item, changed, this.hooks),
-    };
-    return (make[field.kind] ?? plain)(field, changed);
+  /** @override @param {string | null} name @returns {Control | undefined} */
+  find(name) {
+    return super.find(name) ?? (name === "payload" && this.#payload || undefined);
   }
 }
 
-function plain(field, changed, type = "text") {
-  const box = frame(field);
-  const input = h("input", {
-    id: box.id,
-    type,
-    placeholder: field.default ?? "",
-    autocomplete: "off",
-    spellcheck: false,
-    on: { input: changed },
-  });
-  box.hold(input);
-  return { frame: box, read: () => input.value };
+/** @param {Field} field @param {Hooks} hooks @returns {Control} */
+function plain(field, hooks, type = "text") {
+  const { frame, input } = line(field, hooks, { type, placeholder: field.default ?? "" });
+  return { frame, read: () => input.value };
 }
 
-function choice(field, changed) {
+/** @type {Maker} */
+function choice(field, { changed }) {
   const box = frame(field);
-  const options = [field.required ? "choose" : "none", ...field.values];
+  const options = [field.required ? "choose" : "none", ...(field.values ?? [])];
   const select = h(
     "select",
     { id: box.id, on: { change: changed } },
@@ -120,15 +102,15 @@ function choice(field, changed) {
   return { frame: box, read: () => select.value };
 }
 
-function number(field, changed) {
+/** @type {Maker} */
+function number(field, { changed }) {
   const box = frame(field);
-  const step = field.kind === "integer" ? 1 : "any";
-  const limits = field.range ? `${field.range[0]} to ${field.range[1]}` : "";
+  const whole = field.kind === "integer";
   const input = h("input", {
     id: box.id,
     type: "number",
-    step,
-    placeholder: limits,
+    step: whole ? 1 : "any",
+    placeholder: field.range ? `${field.range[0]} to ${field.range[1]}` : "",
     on: { input: () => moved(slider, input.value) },
   });
   const slider = field.range && h("input", {
@@ -136,13 +118,14 @@ function number(field, changed) {
     class: "plain-slider",
     min: field.range[0],
     max: field.range[1],
-    step: field.kind === "integer" ? 1 : (field.range[1] - field.range[0]) / 500,
+    step: whole ? 1 : (field.range[1] - field.range[0]) / 500,
     value: field.range[0],
     "aria-label": `${field.name}, by slider`,
-    on: { input: () => moved(input, slider.value) },
+    on: { input: () => moved(input, slider?.value ?? "") },
   });
-  box.hold(...[input, slider].filter(Boolean));
+  box.hold(input, ...(slider ? [slider] : []));
 
+  /** @param {HTMLInputElement | null} other @param {string} value */
   function moved(other, value) {
     if (other && value !== "") other.value = value;
     changed();
@@ -157,87 +140,73 @@ function number(field, changed) {
   };
 }
 
-function ring(field, changed, hooks) {
-  const { box, text } = coordinates(field, "lat,lon lat,lon lat,lon", [
-    ["Draw on the map", "polygon", () => hooks.draw("polygon")],
-    ["Clear", "clear", () => place(null)],
-  ]);
-  text.addEventListener("input", () => place(read(true), true));
-
-  function place(drawn, typed = false) {
-    if (drawn?.point) return;
-    if (!typed) text.value = drawn === null ? "" : ringText(drawn.polygon);
-    hooks.show(drawn);
-    changed();
-  }
-
-  function read(quiet = false) {
-    if (text.value.trim() === "") return null;
-    try {
-      return { polygon: parseRing(text.value) };
-    } catch (error) {
-      if (quiet) return null;
-      throw error;
-    }
-  }
-
-  return { frame: box, place, read: () => read()?.polygon ?? "" };
-}
-
-function cloud(field, changed, hooks) {
-  const { box, text } = coordinates(field, "lat,lon on each line", [
-    ["Add a point on the map", "point", () => hooks.draw("point")],
-    ["Clear", "clear", () => clear()],
-  ]);
-  text.addEventListener("input", () => told());
-
-  function clear() {
-    text.value = "";
-    told();
-  }
-
-  function place(drawn) {
-    if (!drawn?.point) return;
-    text.value = [text.value.trim(), drawn.point.join(",")].filter(Boolean).join("\n");
-    told();
-  }
-
-  function told() {
-    let points = null;
-    try {
-      points = text.value.trim() === "" ? null : parsePoints(text.value);
-    } catch {
-      // Half a coordinate: it is told when the form is read.
-    }
-    hooks.show(points === null ? null : { points });
-    changed();
-  }
-
-  return {
-    frame: box,
-    place,
-    read: () => (text.value.trim() === "" ? "" : parsePoints(text.value)),
-  };
-}
-
-function coordinates(field, placeholder, tools) {
-  const box = frame(field, { group: true });
-  const text = h("textarea", {
-    rows: 3,
-    spellcheck: false,
-    placeholder,
-    "aria-label": "Coordinates, latitude first",
+/** @type {Maker} */
+function ring(field, hooks) {
+  const places = typed(field, hooks, {
+    placeholder: "lat,lon lat,lon lat,lon",
+    draw: ["Draw on the map", "polygon"],
+    parse: parseRing,
+    shown: (polygon) => ({ polygon }),
   });
-  const buttons = tools.map(([label, image, click]) =>
-    h("button", { type: "button", on: { click } }, icon(image), label)
-  );
-  box.hold(h("div", { class: "buttons" }, buttons), text);
-  return { box, text };
+  return { ...places, place: (drawn) => drawn?.polygon && places.set(ringText(drawn.polygon)) };
 }
 
-/** The payload: JSON if it reads as JSON, else the text itself. */
-function payload(field, changed) {
-  const box = frame(field);
+/** @type {Maker} */
+function cloud(field, hooks) {
+  const places = typed(field, hooks, {
+    placeholder: "lat,lon on each line",
+    draw: ["Add a point on the map", "point"],
+    parse: parsePoints,
+    shown: (points) => ({ points }),
+  });
+  return { ...places, place: (drawn) => drawn?.point && places.add(drawn.point.join(",")) };
+}
+
+/**
+ * Places as text, which the map shows as far as they can be read.
+ * @param {Field} field
+ * @param {Hooks} hooks
+ * @param {{placeholder: string, draw: [string, "polygon" | "point"],
+ *   parse: (text: string) => Point[], shown: (points: Point[]) => import("./form.js").Shown}} how
+ */
+function typed(field, hooks, { placeholder, draw: [label, kind], parse, shown }) {
+  const { frame, text } = coordinates(field, placeholder, [
+    [label, kind, () => hooks.draw(kind)],
+    ["Clear", "clear", () => set("")],
+  ]);
+  text.addEventListener("input", () => show());
+  const read = () => (text.value.trim() === "" ? "" : parse(text.value));
+
+  /** @param {string} written */
+  function set(written) {
+    text.value = written;
+    show();
+  }
+
+  function show() {
+    let place = null;
+    try {
+      const points = read();
+      if (points !== "") place = shown(points);
+    } catch {
+      // Half a coordinate: it is said when the form is read.
+    }
+    hooks.show(place);
+    hooks.changed();
+  }
+
+  /** @param {string} more */
+  const add = (more) => set([text.value.trim(), more].filter(Boolean).join("\n"));
+  return { frame, read, set, add };
+}
+
+/**
+ * The payload: JSON if it reads as JSON, else the text itself.
+ * @param {boolean} required
+ * @param {() => void} changed
+ */
+function payloadOf(required, changed) {
+  const box = frame({ name: "payload", description: "any JSON, or plain text", required });
   const text = h("textarea", {
     id: box.id,
     rows: 5,
@@ -248,7 +217,7 @@ function payload(field, changed) {
   box.hold(text);
   return {
     frame: box,
-    required: field.required,
+    required,
     /** undefined: none. */
     read() {
       const said = text.value.trim();
@@ -257,7 +226,9 @@ function payload(field, changed) {
         return JSON.parse(said);
       } catch (error) {
         // What begins like JSON was meant as JSON; a mistake in it must not become a text.
-        if (/^[[{"]/.test(said)) throw new Error(`Not JSON: ${error.message}`);
+        if (/^[[{"]/.test(said)) {
+          throw new Error(`Not JSON: ${/** @type {Error} */ (error).message}`);
+        }
         return text.value;
       }
     },

@@ -8,24 +8,33 @@ import { EventTypeSelect } from "./eventtype.js";
 import { fieldsOf, placeOf } from "./fields.js";
 import { FilterForm } from "./filterform.js";
 
+/**
+ * @typedef {import("./form.js").Drawn} Drawn
+ * @typedef {import("./form.js").Field} Field
+ * @typedef {import("./form.js").Hooks} Hooks
+ * @typedef {import("../request/request.js").Request} Request
+ * @typedef {{start: import("./cursor.js").Cursor, end?: import("./cursor.js").Cursor}} Cursors
+ */
+
 export class Query {
   #kind;
   #cursors;
+  /** @type {Field[]} */
   #fields = [];
 
   /**
-   * @param {object} app
-   * @param {{kind: "watch" | "replay", cursors: {start: object, end?: object}, go: HTMLElement,
-   *   draw: (kind: "polygon" | "point") => void, area: (place: object | null) => void,
-   *   picked: (fields: object[]) => void, changed?: (request: object) => void}} options
+   * @param {import("../main.js").App} app
+   * @param {{kind: "watch" | "replay", cursors: Cursors, go: HTMLElement,
+   *   draw: Hooks["draw"], show: (place: Drawn | null) => void,
+   *   picked: (fields: Field[]) => void, changed: (request: Request) => void}} options
    */
-  constructor(app, { kind, cursors, go, draw, area, picked, changed = () => {} }) {
+  constructor(app, { kind, cursors, go, draw, show, picked, changed }) {
     this.#kind = kind;
     this.#cursors = cursors;
     this.picked = picked;
     this.changed = changed;
     this.select = new EventTypeSelect(() => app.schemas, (view) => this.#pick(view));
-    this.filters = new FilterForm({ changed: () => this.update(), draw, area });
+    this.filters = new FilterForm({ changed: () => this.update(), draw, show });
     this.snippets = new Snippets(() => ({ base: app.api.base, scheme: app.session.scheme }));
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.form = h(
@@ -90,7 +99,7 @@ export class Query {
 
   #pick(view) {
     this.#fields = view === undefined ? [] : fieldsOf(view);
-    this.filters.fields = this.#fields;
+    this.filters.begin(this.#fields);
     this.picked(this.#fields);
     this.update();
   }

@@ -15,6 +15,17 @@ const LAST_SEQUENCE = 2n ** 64n - 1n;
 /** @typedef {null | {id?: string, date?: string}} Cursor a start or an end; one of the two */
 
 /**
+ * @typedef {object} Request
+ * @property {string} event_type
+ * @property {Record<string, any>} identifier
+ * @property {any} [payload] of a notification
+ * @property {string} [from_id] of a watch or a replay, like those below
+ * @property {string} [from_date]
+ * @property {string} [to_id]
+ * @property {string} [to_date]
+ */
+
+/**
  * The request object.
  * @param {{kind: "notify" | "watch" | "replay", eventType: string, identifier: object,
  *   start?: Cursor, end?: Cursor, payload?: any}} asked `payload` undefined is none

@@ -2,7 +2,7 @@
 //
 // Appending is cheap and so is looking at one; what is over the limit goes in larger pieces.
 
-/** @typedef {{sequence: number, id: string, time: string, data: object}} Notification */
+/** @typedef {import("../stream/sse.js").Notification} Notification */
 
 export class Buffer {
   #items = [];

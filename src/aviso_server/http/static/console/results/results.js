@@ -42,26 +42,21 @@ export class Results {
       locate: (id) => this.map.fit([id]),
     });
     this.table = new Table(this.#buffer, { label, empty, open: (item) => this.#open(item) });
+    this.strip = h(
+      "div",
+      { class: "strip" },
+      this.state,
+      h("dl", { class: "counters" }, this.received.element, this.speed.element, this.last.element),
+      h(
+        "div",
+        { class: "buttons" },
+        pausable && [this.pause, button("clear", "Clear", () => this.clear())],
+      ),
+    );
     this.element = h(
       "section",
       { class: "results", "aria-label": label },
-      h(
-        "div",
-        { class: "strip" },
-        this.state,
-        h(
-          "dl",
-          { class: "counters" },
-          this.received.element,
-          this.speed.element,
-          this.last.element,
-        ),
-        h(
-          "div",
-          { class: "buttons" },
-          pausable && [this.pause, button("clear", "Clear", () => this.clear())],
-        ),
-      ),
+      this.strip,
       this.mapHost,
       this.note,
       this.table.element,

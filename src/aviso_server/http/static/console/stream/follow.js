@@ -7,7 +7,7 @@
 //   seconds, as the server tells it), so that nothing published during the break is missed. Any
 //   other start that has delivered nothing is asked for as it was.
 // - After `stop()` no callback is called.
-// - Nothing is kept but a few numbers. How long to stay away is decided in pauses.js, what people
+// - Nothing is kept but a few numbers. How long to stay away is decided in backoff.js, what people
 //   are told in texts.js.
 
 import { causeOf, pauseAfter, refused, SILENCE_MS, worked } from "./backoff.js";
@@ -29,7 +29,7 @@ const CLOCK = {
  * @property {"connecting"|"history"|"live"|"waiting"|"unauthorized"|"ended"|"failed"} phase
  * @property {number} attempt tries since the stream last worked
  * @property {number | null} retryAt when the next try begins, milliseconds since the epoch
- * @property {Error | null} error why the phase is waiting, unauthorized or failed
+ * @property {import("../api.js").Failure | null} error why the phase is waiting, unauthorized or failed
  * @property {boolean} more whether `more()` would go on; in phase ended only
  */
 

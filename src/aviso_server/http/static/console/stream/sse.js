@@ -12,6 +12,8 @@ const LIMIT = 32 * 2 ** 20;
 
 /**
  * @typedef {{event: string, data: any}} Frame `data` is parsed JSON
+ * @typedef {{sequence: number, id: string, time: string, data: {identifier: Record<string, any>,
+ *   payload: any}}} Notification a CloudEvent, as far as the page looks at it
  */
 
 /** Cuts the text of a stream into frames. After it threw, it is of no more use. */
