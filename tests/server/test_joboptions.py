@@ -38,7 +38,7 @@ def test_the_settings_describe_the_job(tmp_path: Path, monkeypatch: pytest.Monke
     assert options.place.path == str(tmp_path / "var" / "lake")
     assert options.place.options == {"AWS_REGION": "x"}
     assert (options.interval_s, options.max_records, options.once) == (3, 200_000, False)
-    assert options.checkpoint_url == f"{tmp_path}/var/lake/checkpoints/archive"
+    assert options.books.path == f"{tmp_path}/var/lake/checkpoints/archive"
     assert options.source_options["eventType"] == "*"
 
 
@@ -56,7 +56,7 @@ def test_the_command_line_wins() -> None:
     options = archive_options(loaded, chosen)
     assert options.place.path == "s3://bucket/lake"
     assert options.place.options == {"AWS_REGION": "x", "K": "2"}
-    assert options.checkpoint_url == "s3a://bucket/lake/checkpoints/archive"
+    assert options.books.path == "s3://bucket/lake/checkpoints/archive"
     told = options.source_options
     assert (told["eventType"], told["maxRecordsPerTrigger"]) == ("storm,flood", "5")
     assert (told["failOnDataLoss"], told["withMarks"]) == ("false", "true")

@@ -288,9 +288,7 @@ def _shown() -> "Iterator[Callable[[Outcome], None]]":
 
 
 def _line(outcome: "Outcome") -> str:
-    if outcome.trouble is None:
-        return summary(outcome)
-    return f"trying again: {outcome.trouble}"
+    return summary(outcome) if outcome.trouble is None else outcome.trouble
 
 
 def _lengths(window: str, slide: str, watermark: str, interval: str) -> dict[str, float]:

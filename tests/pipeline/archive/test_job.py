@@ -111,14 +111,14 @@ def test_checkpoints_may_be_damaged_or_lost(
     version = DeltaTable(options.place.table(NOTIFICATIONS)).version()
     assert (_run(spark, options)).archived == 0
     assert DeltaTable(options.place.table(NOTIFICATIONS)).version() == version
-    commits = Path(options.checkpoint_url) / "commits"
+    commits = Path(options.books.path) / "commits"
     last = max(int(item.name) for item in commits.iterdir() if item.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
     _fill(server, 60, 70)
     _run(spark, options)
     assert _same(server, options) == 140
-    shutil.rmtree(options.checkpoint_url)
+    shutil.rmtree(options.books.path)
     _fill(server, 70, 75)
     assert (_run(spark, options)).archived == 10
     assert _same(server, options) == 150

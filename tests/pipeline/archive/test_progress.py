@@ -16,7 +16,7 @@ def _progress(
     *,
     text: bool = False,
     **counts: Any,
-) -> str:
+) -> dict[str, Any]:
     """A micro-batch as Spark tells it; through Connect offsets are texts and counts a row."""
 
     def offset(value: dict[str, int]) -> Any:
@@ -29,7 +29,7 @@ def _progress(
     }
     row = {"values": [*counts.values()], "schema": {"fields": [{"name": name} for name in counts]}}
     observed = {"archive": row if text else counts} if counts else {}
-    return json.dumps({"batchId": 0, "sources": [source], "observedMetrics": observed})
+    return {"batchId": 0, "sources": [source], "observedMetrics": observed}
 
 
 def test_micro_batches_add_up() -> None:

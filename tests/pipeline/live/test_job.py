@@ -26,14 +26,12 @@ from aviso_server.pipeline.live.job import (
     CYCLES,
     RATES,
     Live,
-    LiveFailed,
+    LiveJobFailed,
     LiveOptions,
     Outcome,
     added,
     check,
-    observed,
 )
-from aviso_server.pipeline.spark.failure import ENDED
 
 FIELD: dict[str, Json] = {"type": "StringHandler", "required": False}
 SCHEMAS: dict[str, Json] = {
@@ -185,43 +183,21 @@ async def test_a_server_without_the_event_type(tmp_path: Path) -> None:
     """Told at the start, with what to do; so is one that is not there, and options that clash."""
     async with connected(settings()) as client:
         options = LiveOptions({}, url=client.running.url, checkpoint=str(tmp_path))
-        with pytest.raises(LiveFailed, match="no event type aviso_alert; add its schema"):
+        with pytest.raises(LiveJobFailed, match="no event type aviso_alert; add its schema"):
             await asyncio.to_thread(check, options)
-    with pytest.raises(LiveFailed, match="cannot be reached"):
+    with pytest.raises(LiveJobFailed, match="cannot be reached"):
         check(options)
-    with pytest.raises(LiveFailed, match="cannot be watched"):
+    with pytest.raises(LiveJobFailed, match="cannot be watched"):
         check(replace(options, event_types=(alert.EVENT_TYPE,)))
-    with pytest.raises(LiveFailed, match="slide must be at most"):
+    with pytest.raises(LiveJobFailed, match="slide must be at most"):
         check(replace(options, slide_s=301))
-
-
-class Ended:
-    """A query that is over, though nothing went wrong with it: somebody stopped it."""
-
-    isActive = False  # noqa: N815 - Spark's name
-    recentProgress = ()  # noqa: N815
-
-    def exception(self) -> None:
-        """Why it ended."""
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_queries_end_only_when_there_is_nothing_left(*, once: bool) -> None:
-    """One that ends otherwise is started again, as after a failure."""
-    options = LiveOptions({}, url="http://h", checkpoint="c", once=once)
-    # No session is needed to look at a query.
-    job = Live(None, options)  # type: ignore[arg-type]
-    assert job._follow({RATES: Ended()}) == (None if once else ENDED)  # type: ignore[dict-item]
 
 
 def test_what_spark_tells_is_added_up() -> None:
     """Notifications are counted once, though two queries read them; alerts by kind."""
     outcome = Outcome()
     for name in (RATES, CYCLES):
-        found = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
+        found: Json = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
         outcome = added(outcome, name, {"observedMetrics": found})
         outcome = added(outcome, name, {"observedMetrics": {}})
     assert outcome == Outcome(5, 2, {"rate": 1, "late": 1})
-    connect = {"values": [5, None], "schema": {"fields": [{"name": "rows"}, {"name": "late"}]}}
-    assert observed({"observedMetrics": {"x": connect}}, "x") == {"rows": 5, "late": 0}
-    assert observed({}, "x") == {}

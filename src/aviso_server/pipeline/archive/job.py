@@ -3,26 +3,22 @@
 Theory of operation
 - A streaming query reads the log from where the lake ends (source) and commits each micro-batch
   to the lake once (sink). It can be killed at any moment: the lake's marks tell where to go on.
-- A query that fails is started again, with growing pauses, if waiting may help: for ever while NATS
-  is away, a few times for anything else. What waiting cannot mend ends the job at once.
+- A query that fails is started again if waiting may help (spark/query).
 - A checkpoint that Spark would refuse, or that no micro-batch can be done with, is set aside
-  (checkpoint.py): the marks tell all that it told.
+  (spark/checkpoint): the marks tell all that it told.
 - A NATS that is not there yet is waited for before Spark is started; with ``once`` only so long.
-- With ``once`` it ends when what was there at its start is archived, and nothing is tried again.
+- With ``once`` it ends when what was there at its start is archived.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import archived_through
@@ -54,24 +50,9 @@ from aviso_server.pipeline.source.plan import ends
 from aviso_server.pipeline.source.ranges import Range
 from aviso_server.pipeline.source.reading import ask
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
-from aviso_server.pipeline.spark.failure import ENDED, Failure, failure_of
-from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
-
-HOPELESS = (BadOption, DataLost, StreamReplaced, LakeBehind, LogReplaced)
-"""What is the same however often it is tried."""
-
-ATTEMPTS = 5
-"""Failures in a row, without a micro-batch between them, after which the job gives up; an
-unreachable NATS does not count."""
-
-BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-POLL_S = 0.25
-"""How often the query is looked at."""
-IDLE_S = 5.0
-"""How often the state is told when nothing happens."""
-
-
-GONE = "Spark has ended unexpectedly"
+from aviso_server.pipeline.spark.failure import Failure
+from aviso_server.pipeline.spark.hadoop import hadoop_options
+from aviso_server.pipeline.spark.query import BACKOFF_S, Progress, Query, StreamingJob
 
 LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-loss"
 """Where that option is, for the archive."""
@@ -114,14 +95,9 @@ class ArchiveOptions:
 
     @property
     def books(self) -> Checkpoint:
-        """Where Spark keeps its books,"""
+        """Where Spark keeps its books."""
         path = self.checkpoint or f"{self.place.table(CHECKPOINTS)}/archive"
         return Checkpoint(path, self.place.options)
-
-    @property
-    def checkpoint_url(self) -> str:
-        """as Hadoop spells it."""
-        return hadoop_url(self.books.path)
 
 
 def look(options: ArchiveOptions) -> Known:
@@ -167,8 +143,10 @@ def wait_for_log(
     return None
 
 
-class Archive:
+class Archive(StreamingJob):
     """One run of the job on a session."""
+
+    hopeless = (BadOption, DataLost, StreamReplaced, LakeBehind, LogReplaced)
 
     def __init__(
         self,
@@ -179,84 +157,33 @@ class Archive:
         known: Known | None = None,
         stop: threading.Event | None = None,
     ) -> None:
+        super().__init__(once=options.once, interval_s=options.interval_s, stop=stop)
         self._spark = spark
         self._options = options
         self._tell = tell
         self._tally = Tally(known)
         self._looks = known is not None
         """Whether log and lake can be reached from here: through Connect they may not."""
-        self._seen = ""
-        """When the last micro-batch began whose progress was taken."""
-        self._failures = 0
         self._given_up = False
         """Whether a checkpoint was set aside because nothing could be done with it."""
-        self._stop = stop or threading.Event()
-        """Ends the job soon; the micro-batch in hand is abandoned."""
 
     def run(self) -> None:
         """Work until all is archived (once) or until stopped; ArchiveFailed if it cannot go on."""
-        self._prepare()
-        while not self._stop.is_set():
-            failure = self._attempt()
-            if failure is None or self._stop.is_set():
-                break
-            self._failures += 1
-            if not self._worth_trying(failure):
-                if self._begin_anew(failure):
-                    continue
-                text = failure.text
-                if failure.kind is not None and issubclass(failure.kind, DataLost):
-                    text += LOSS_REMEDY
-                self._show("failed", text)
-                raise ArchiveFailed(text)
-            pause_s = BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1]
-            self._show("running", f"{failure.text}; trying again in {pause_s:.0f} s")
-            self._stop.wait(pause_s)
-        self._show("stopped")
-
-    def _prepare(self) -> None:
         self._spark.dataSource.register(LakeStream)
         # On the session, not on a command line, where any user of the machine could read them.
         for name, value in hadoop_options(self._options.place.options).items():
             self._spark.conf.set(name, value)
+        failure = self.supervise()
+        if failure is None:
+            self._show("stopped")
+            return
+        lost = failure.kind is not None and issubclass(failure.kind, DataLost)
+        text = failure.text + (LOSS_REMEDY if lost else "")
+        self._show("failed", text)
+        raise ArchiveFailed(text)
 
-    def _begin_anew(self, failure: Failure) -> bool:
-        """Set the checkpoint aside if it may be why Spark failed: not one of our own errors, and no
-        micro-batch in this run; once."""
-        if self._given_up or self._seen or failure.kind is not None:
-            return False
-        self._given_up, self._failures = True, 0
-        done = self._options.books.set_aside(failure.text)
-        if done is not None:
-            self._show("running", done)
-        return done is not None
-
-    def _attempt(self) -> Failure | None:
-        """Run the query until it ends; why, if not as it should."""
-        if (done := self._options.books.repair()) is not None:
-            self._show("running", done)
-        try:
-            with self._query() as query:
-                self._tally.started(time.time())
-                self._follow(query)
-                return None if self._stop.is_set() else self._why(query)
-        except (PySparkException, Py4JJavaError, AvisoError) as error:
-            return failure_of(error)
-        except (Py4JError, OSError) as error:
-            if self._stop.is_set():  # a signal to all of the group ends Spark's JVM too
-                return None
-            self._show("failed", GONE)
-            raise ArchiveFailed(GONE) from error
-
-    def _why(self, query: StreamingQuery) -> Failure | None:
-        """Why a query ended that nobody told to; None if it was done."""
-        error = query.exception()
-        if error is not None:
-            return failure_of(error)
-        return None if self._options.once else ENDED
-
-    @contextmanager
-    def _query(self) -> Iterator[StreamingQuery]:
+    def queries(self) -> Iterator[Query]:
+        """The one from the log to the lake."""
         options = self._options
         rows = (
             self._spark.readStream.format(FORMAT)
@@ -271,72 +198,35 @@ class Archive:
             fn.count(fn.when(bad, 1)).alias(LETTERS),
             fn.max(fn.unix_micros("time")).alias(NEWEST),
         )
-        writer = (
-            counted.writeStream.format(FORMAT)
-            .options(**stream_options(options.place))
-            .option("checkpointLocation", options.checkpoint_url)
-            .outputMode("append")
-        )
-        interval = f"{round(options.interval_s * 1000)} milliseconds"
-        writer = (
-            writer.trigger(availableNow=True)
-            if options.once
-            else writer.trigger(processingTime=interval)
-        )
-        query = writer.start()
-        try:
-            yield query
-        finally:
-            _end(query)
+        writer = counted.writeStream.format(FORMAT).options(**stream_options(options.place))
+        self._tally.started(time.time())
+        yield Query(OBSERVED, writer, options.books)
 
-    def _follow(self, query: StreamingQuery) -> None:
-        """Tell what the query does until it ends or is to be stopped."""
-        told = 0.0
-        while True:
-            active = query.isActive
-            news = self._take(query)
-            now = time.monotonic()
-            if news or now - told >= IDLE_S:
-                told = now
-                if self._looks and not news:
-                    self._look()
-                self._show("running")
-            if not active or self._stop.wait(POLL_S):
-                return
+    def take(self, name: str, progress: Progress) -> None:  # noqa: ARG002 - there is only one
+        """Add up what a micro-batch did."""
+        self._tally.add(progress, time.time())
 
-    def _take(self, query: StreamingQuery) -> bool:
-        """Take the progress of micro-batches that ended since the last look."""
-        newest = query.lastProgress
-        if newest is None or newest.timestamp <= self._seen:
-            return False
-        # Short micro-batches may follow each other faster than we look.
-        for progress in query.recentProgress:
-            if progress.timestamp > self._seen:
-                self._seen = progress.timestamp
-                self._tally.add(progress.json, time.time())
-        self._failures = 0
-        return True
+    def show(self, trouble: str | None = None) -> None:
+        """Report the state of a job that runs."""
+        self._show("running", trouble)
 
-    def _look(self) -> None:
+    def idle(self) -> None:
         """Look how far behind the lake is; if that cannot be seen, the query will say why."""
-        try:
-            self._tally.look(look(self._options), time.time())
-        except (AvisoError, OSError):
-            return
+        if self._looks:
+            with contextlib.suppress(AvisoError, OSError):
+                self._tally.look(look(self._options), time.time())
+        self.show()
 
-    def _worth_trying(self, failure: Failure) -> bool:
-        if self._options.once or (failure.kind and issubclass(failure.kind, HOPELESS)):
+    def mend(self, failure: Failure) -> bool:
+        """Set the checkpoint aside if it may be why Spark failed: not one of our own errors, and no
+        micro-batch in this run; once."""
+        if self._given_up or self._seen or failure.kind is not None:
             return False
-        away = failure.kind is not None and issubclass(failure.kind, Unreached)
-        return away or self._failures < ATTEMPTS
+        self._given_up = True
+        done = self._options.books.set_aside(failure.text)
+        if done is not None:
+            self.show(done)
+        return done is not None
 
     def _show(self, stage: Stage, error: str | None = None) -> None:
         self._tell(self._tally.snapshot(stage, time.time(), error))
-
-
-def _end(query: StreamingQuery) -> None:
-    """Stop a query; one that failed, or whose Spark is gone, is stopped already."""
-    try:
-        query.stop()
-    except (PySparkException, Py4JError, OSError):
-        return

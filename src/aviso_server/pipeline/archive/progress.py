@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from aviso_server.core.json import Json
+from aviso_server.pipeline.spark.query import Progress, observed
 
 OBSERVED = "archive"
 """Name under which counts are observed,"""
@@ -105,16 +106,18 @@ class Tally:
         """The last time there was no lag."""
         self._committed_at: float | None = None
 
-    def add(self, text: str, now: float) -> None:
-        """Take the progress of one micro-batch, as Spark writes it in JSON."""
-        progress = json.loads(text)
-        counts = _counts(progress.get("observedMetrics", {}).get(OBSERVED, {}))
+    def add(self, progress: Progress, now: float) -> None:
+        """Take the progress of one micro-batch."""
+        counts = observed(progress, OBSERVED)
         rows = counts.get(ROWS, 0)
         self._archived += rows
         self._letters += counts.get(LETTERS, 0)
         self._newest = max(self._newest, counts.get(NEWEST, 0) / 1_000_000)
         self._recent.append((now, rows))
-        for source in progress.get("sources", ()):
+        sources = progress.get("sources")
+        for source in sources if isinstance(sources, list) else ():
+            if not isinstance(source, dict):
+                continue
             start, end = _offset(source.get("startOffset")), _offset(source.get("endOffset"))
             # Spark also tells of looks at the log that found nothing.
             if start != end:
@@ -164,15 +167,6 @@ class Tally:
         for name in end.keys() | latest.keys():
             through = end.get(name, 1) - 1
             self._reached[name] = Reach(through, max(through, latest.get(name, 1) - 1))
-
-
-def _counts(observed: dict[str, Json]) -> dict[str, int]:
-    """Observed numbers; through Connect they come as a row, names and values apart."""
-    match observed:
-        case {"values": list(values), "schema": {"fields": list(fields)}}:
-            names = [field["name"] for field in fields if isinstance(field, dict)]
-            observed = {str(name): value for name, value in zip(names, values, strict=True)}
-    return {name: value for name, value in observed.items() if isinstance(value, int)}
 
 
 def _offset(value: Json) -> dict[str, int]:

@@ -10,23 +10,18 @@ Theory of operation
 - What is expected is learned anew every day: the queries are stopped and go on where they were.
 - A checkpoint that Spark would refuse is set aside (spark/checkpoint). The query then begins as a
   new one does: with the last window, or the last day of cycles.
-- A query that fails is started again with growing pauses; what waiting cannot mend ends the job.
+- A query that fails is started again, and both with it (spark/query).
 """
 
-import contextlib
 import http.client
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.streaming.query import StreamingQuery
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.datasource import register
@@ -35,25 +30,13 @@ from aviso_server.pipeline.live.cycles import late_cycles
 from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, Part
 from aviso_server.pipeline.live.rates import rates
 from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
-from aviso_server.pipeline.source.failure import BadOption, StreamReplaced, Unreached
+from aviso_server.pipeline.source.failure import BadOption, StreamReplaced
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
-from aviso_server.pipeline.spark.failure import ENDED, Failure, failure_of
-from aviso_server.pipeline.spark.hadoop import hadoop_options, hadoop_url
+from aviso_server.pipeline.spark.hadoop import hadoop_options
+from aviso_server.pipeline.spark.query import Progress, Query, StreamingJob, observed
 
 RATES, CYCLES = "rates", "cycles"
 """The queries, and their folders in the checkpoint."""
-
-HOPELESS = (BadOption, BadExpectation, StreamReplaced)
-"""What is the same however often it is tried."""
-
-ATTEMPTS = 40
-"""Failures in a row, without a micro-batch between them, after which the job gives up: about twenty
-minutes, in which a server that is replaced is back. An unreachable NATS does not count."""
-BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-POLL_S = 0.25
-
-LESSON_S = float(DAY_S)
-"""After that the queries are started again, with what is learned by then."""
 
 NEWEST = 10_000
 """Alerts that are known at a start: more than one micro-batch can have published."""
@@ -68,7 +51,7 @@ _READ, _ALERTS = "read", "alerts"
 _REACH_S = 10.0
 
 
-class LiveFailed(AvisoError):
+class LiveJobFailed(AvisoError):
     """The job cannot go on; the message says why in one line."""
 
 
@@ -116,14 +99,18 @@ class Outcome:
 def check(options: LiveOptions) -> None:
     """Refuse options that cannot work, before Spark is started for nothing."""
     if alert.EVENT_TYPE in options.event_types:
-        raise LiveFailed(f"{alert.EVENT_TYPE} is what is published and cannot be watched")
+        raise LiveJobFailed(f"{alert.EVENT_TYPE} is what is published and cannot be watched")
     if not 0 < options.slide_s <= options.window_s:
-        raise LiveFailed("the slide must be at most as long as the window, and not zero")
+        raise LiveJobFailed("the slide must be at most as long as the window, and not zero")
     _check_server(options)
 
 
-class Live:
+class Live(StreamingJob):
     """One run of the job on a session."""
+
+    hopeless = (BadOption, BadExpectation, StreamReplaced)
+    attempts = 40
+    """About twenty minutes, in which a server that is replaced is back."""
 
     def __init__(
         self,
@@ -134,21 +121,18 @@ class Live:
         learn: Callable[[], tuple[Part, ...]] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
+        super().__init__(once=options.once, interval_s=options.interval_s, stop=stop)
         self._spark = spark
         self._options = options
         self._learn = learn
         """What is expected now; asked at every start of the queries, and so at least daily."""
+        if learn is not None:
+            self.lifetime_s = float(DAY_S)
         self._tell = tell
-        self._stop = stop or threading.Event()
         self._outcome = Outcome()
-        self._seen: dict[str, str] = {}
-        """When the last micro-batch of each query began whose progress was taken."""
-        self._failures = 0
-        self._due_again = False
-        """Whether the queries ended only to learn anew."""
 
     def run(self) -> Outcome:
-        """Work until stopped, or until all is told (once); LiveFailed if it cannot go on."""
+        """Work until stopped, or until all is told (once); LiveJobFailed if it cannot go on."""
         register(self._spark)
         self._spark.dataSource.register(LiveSource)
         # On the session, not on a command line, where any user of the machine could read them.
@@ -156,38 +140,26 @@ class Live:
             self._spark.conf.set(name, value)
         if self._spark.conf.get(_SHUFFLES) == _SPARKS_OWN:
             self._spark.conf.set(_SHUFFLES, "4")
-        while not self._stop.is_set():
-            failure = self._attempt()
-            if self._stop.is_set() or (failure is None and not self._due_again):
-                break
-            if failure is None:
-                continue
-            self._failures += 1
-            if not self._worth_trying(failure):
-                raise LiveFailed(failure.text)
-            self._show(failure.text)
-            self._stop.wait(BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1])
+        if (failure := self.supervise()) is not None:
+            raise LiveJobFailed(failure.text)
         return self._outcome
 
-    def _attempt(self) -> Failure | None:
-        """Run the queries until one ends; why, if not as it should."""
-        self._due_again = False
-        with contextlib.ExitStack() as running:
-            try:
-                if self._learn is not None:
-                    self._options = replace(self._options, expected=self._learn())
-                known = self._published()
-                queries = {
-                    name: running.enter_context(self._query(name, frame, known))
-                    for name, frame in self._views().items()
-                }
-                return self._follow(queries)
-            except (PySparkException, Py4JJavaError, AvisoError) as error:
-                return failure_of(error)
-            except (Py4JError, OSError) as error:
-                if self._stop.is_set():  # a signal to all of the group ends Spark's JVM too
-                    return None
-                raise LiveFailed("Spark has ended unexpectedly") from error
+    def queries(self) -> Iterator[Query]:
+        """Rates, and late cycles where any are expected."""
+        if self._learn is not None:
+            self._options = replace(self._options, expected=self._learn())
+        known = self._published()
+        for name, frame in self._views().items():
+            yield self._query(name, frame, known)
+
+    def take(self, name: str, progress: Progress) -> None:
+        """Add up what a micro-batch did."""
+        self._outcome = added(self._outcome, name, progress)
+
+    def show(self, trouble: str | None = None) -> None:
+        """Report what was done so far."""
+        self._outcome = replace(self._outcome, trouble=trouble)
+        self._tell(self._outcome)
 
     def _views(self) -> dict[str, DataFrame]:
         options = self._options
@@ -256,8 +228,7 @@ class Live:
         columns = ", ".join(f"{name} string" for name in _IDENTITY)
         return self._spark.createDataFrame(rows, columns)
 
-    @contextlib.contextmanager
-    def _query(self, name: str, found: DataFrame, known: DataFrame) -> Iterator[StreamingQuery]:
+    def _query(self, name: str, found: DataFrame, known: DataFrame) -> Query:
         options = self._options
         fresh = found.join(F.broadcast(known), [*_IDENTITY], "left_anti")
         shaped = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows")).select(
@@ -272,71 +243,17 @@ class Live:
             "payload",
             F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*_IDENTITY)))).alias("id"),
         )  # fmt: skip
-        checkpoint = Checkpoint(f"{options.checkpoint.rstrip('/')}/{name}", options.storage)
-        if (done := checkpoint.repair()) is not None:
-            self._show(done)
         writer = (
             shaped.writeStream.format("aviso")
             .options(url=options.url, idempotencyKey="id", onReject="fail")
             .options(**({} if options.token is None else {"token": options.token}))
-            .option("checkpointLocation", hadoop_url(checkpoint.path))
-            .outputMode("append")
         )
-        query = (
-            writer.trigger(availableNow=True)
-            if options.once
-            else writer.trigger(processingTime=f"{round(options.interval_s * 1000)} milliseconds")
-        ).start()
-        try:
-            yield query
-        finally:
-            # One that failed, or whose Spark is gone, is stopped already.
-            with contextlib.suppress(PySparkException, Py4JError, OSError):
-                query.stop()
-
-    def _follow(self, queries: Mapping[str, StreamingQuery]) -> Failure | None:
-        """Take the progress of the queries until one fails, all end, or they are to be stopped."""
-        began = time.monotonic()
-        while True:
-            active = [query for query in queries.values() if query.isActive]
-            news = [self._take(name, query) for name, query in queries.items()]
-            if any(news):
-                self._failures = 0
-                self._show(None)
-            for query in queries.values():
-                if query in active:
-                    continue
-                if (error := query.exception()) is not None:
-                    return failure_of(error)
-                if not self._options.once:
-                    return ENDED
-            if not active or self._stop.wait(POLL_S):
-                return None
-            if self._learn is not None and time.monotonic() - began > LESSON_S:
-                self._due_again = True
-                return None
-
-    def _take(self, name: str, query: StreamingQuery) -> bool:
-        seen = self._seen.get(name, "")
-        fresh = [item for item in query.recentProgress if item.timestamp > seen]
-        for item in fresh:
-            self._seen[name] = item.timestamp
-            self._outcome = added(self._outcome, name, json.loads(item.json))
-        return bool(fresh)
-
-    def _worth_trying(self, failure: Failure) -> bool:
-        if self._options.once or (failure.kind and issubclass(failure.kind, HOPELESS)):
-            return False
-        away = failure.kind is not None and issubclass(failure.kind, Unreached)
-        return away or self._failures < ATTEMPTS
-
-    def _show(self, trouble: str | None) -> None:
-        self._outcome = replace(self._outcome, trouble=trouble)
-        self._tell(self._outcome)
+        path = f"{options.checkpoint.rstrip('/')}/{name}"
+        return Query(name, writer, Checkpoint(path, options.storage))
 
 
-def added(outcome: Outcome, name: str, progress: Mapping[str, object]) -> Outcome:
-    """The outcome after a micro-batch, from what Spark tells of it in JSON."""
+def added(outcome: Outcome, name: str, progress: Progress) -> Outcome:
+    """The outcome after a micro-batch, from what Spark reports of it."""
     read, told = (observed(progress, f"{name}_{what}") for what in (_READ, _ALERTS))
     kind = alert.RATE if name == RATES else alert.LATE
     count = outcome.alerts.get(kind, 0) + told.get("rows", 0)
@@ -351,18 +268,6 @@ def added(outcome: Outcome, name: str, progress: Mapping[str, object]) -> Outcom
     )
 
 
-def observed(progress: Mapping[str, object], name: str) -> dict[str, int]:
-    """Counts that were observed under a name; none where Spark tells of an idle look."""
-    metrics = progress.get("observedMetrics")
-    found = metrics.get(name) if isinstance(metrics, dict) else None
-    if not found:
-        return {}
-    if "schema" in found:  # as Spark Connect tells it
-        names = [item["name"] for item in found["schema"]["fields"]]
-        found = dict(zip(names, found["values"], strict=True))
-    return {key: int(value or 0) for key, value in found.items()}
-
-
 def _check_server(options: LiveOptions) -> None:
     """Whether the server is there and takes alerts."""
     parts = urlsplit(options.url)
@@ -374,13 +279,15 @@ def _check_server(options: LiveOptions) -> None:
         connection.request("GET", path, headers=headers)
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        raise LiveFailed(f"the server {options.url} cannot be reached: {error}") from None
+        raise LiveJobFailed(f"the server {options.url} cannot be reached: {error}") from None
     finally:
         connection.close()
     if status == http.client.NOT_FOUND:
-        raise LiveFailed(
+        raise LiveJobFailed(
             f"the server {options.url} has no event type {alert.EVENT_TYPE}; add its schema, "
             "which `aviso-server pipeline live --schema` prints"
         )
     if status >= http.client.BAD_REQUEST:
-        raise LiveFailed(f"the server {options.url} answered {status} to a question for a schema")
+        raise LiveJobFailed(
+            f"the server {options.url} answered {status} to a question for a schema"
+        )

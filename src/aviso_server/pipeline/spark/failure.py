@@ -26,10 +26,6 @@ class Failure:
     """The error of ours that it was, if it was one."""
 
 
-ENDED = Failure("the query was ended, and not by us")
-"""Of a query that runs for ever: somebody stopped it, or Spark itself is being stopped."""
-
-
 def failure_of(error: BaseException) -> Failure:
     """What an exception of Spark, or one of ours, was about."""
     if isinstance(error, AvisoError):
