@@ -188,7 +188,7 @@ async def test_workers(
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_cluster(tmp_path: Path, seed: int, record_property: Recorder) -> None:
-    """Three NATS nodes, three replicas: the leader is killed, or any node hangs."""
+    """Three NATS nodes, three replicas: the leader is killed, another hangs, is cut off or slow."""
 
     async def kill_leader(here: World) -> None:
         async with behind(here.nats[0]) as api:
@@ -205,9 +205,21 @@ async def test_a_cluster(tmp_path: Path, seed: int, record_property: Recorder) -
         await here.stored(5)
         node.resume()
 
+    async def cut_node(here: World) -> None:
+        line = here.draw.choice(here.cables)
+        line.cut()
+        await here.stored(5)
+        line.mend()
+
+    async def slow_node(here: World) -> None:
+        line = here.draw.choice(here.cables)
+        line.delay(here.draw.uniform(0.05, 0.3))
+        await here.stored(5)
+        line.mend()
+
     with nats_cluster(tmp_path / "nats") as nodes:
-        async with world(tmp_path, nodes, seed) as here:
-            await harmed(here, kill_leader, pause_node)
+        async with world(tmp_path, nodes, seed, cabled=True) as here:
+            await harmed(here, kill_leader, pause_node, cut_node, slow_node)
             record_property("acknowledged", await here.check())
 
 
@@ -258,7 +270,7 @@ if LONG:
     async def test_everything_at_once(
         own: NatsServer, tmp_path: Path, seed: int, record_property: Recorder
     ) -> None:
-        """All harms in drawn order, with the real Spark job beside, killed too; then the audit."""
+        """All harms in drawn order, the real Spark job paused and killed too; then the audit."""
         async with world(tmp_path, [own], seed, cabled=True) as here:
             killed = 0
             harms = here.draw.sample([*ALONE.values(), *CABLED.values()], 8)
@@ -269,6 +281,9 @@ if LONG:
                         if harm not in (lose_checkpoint, stop_nats_in_order):
                             await here.stored(MORE)
                             await harm(here)
+                    job.signal(signal.SIGSTOP)
+                    await here.stored(MORE)
+                    job.signal(signal.SIGCONT)
                     await here.quiet()  # two cores are few for Spark beside a storm
                     await asyncio.to_thread(job.until, lambda line: line["archived"] > 0)
                     here.go()

@@ -81,6 +81,10 @@ class ArchiveProcess:
             return False
         return True
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and to Spark's processes."""
+        os.killpg(self.process.pid, number)
+
     def kill(self, *, group: bool = True) -> None:
         """End it without notice, alone or with Spark's processes."""
         if self.process.poll() is None and not group:
