@@ -29,7 +29,7 @@ from support.server import Client, connected
 
 from aviso_server.core.errors import HistoryFailed, SetupFailed
 from aviso_server.core.json import Json
-from aviso_server.http import openapi, samples
+from aviso_server.http import openapi
 from aviso_server.http.answers import OverviewResponse
 from aviso_server.settings import parse
 
@@ -95,7 +95,8 @@ async def test_the_answer_byte_for_byte() -> None:
 def test_the_page_shows_what_the_document_shows() -> None:
     """docs/protocol.md has the example of the OpenAPI document, as the server would write it."""
     page = Path(__file__).parents[2] / "docs" / "protocol.md"
-    example = json.dumps(samples.OVERVIEW, separators=(",", ":"))
+    content = _DOCUMENT["paths"][OVERVIEW]["get"]["responses"]["200"]["content"]
+    example = json.dumps(content["application/json"]["example"], separators=(",", ":"))
     assert f"\n{example}\n" in page.read_text()
     written = msgspec.json.decode(example, type=OverviewResponse)
     assert msgspec.json.encode(written).decode() == example
