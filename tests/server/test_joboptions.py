@@ -59,7 +59,7 @@ def test_the_command_line_wins() -> None:
     assert options.books.path == "s3://bucket/lake/checkpoints/archive"
     told = options.source_options
     assert (told["eventType"], told["maxRecordsPerTrigger"]) == ("storm,flood", "5")
-    assert (told["failOnDataLoss"], told["withMarks"]) == ("false", "true")
+    assert told["failOnDataLoss"] == "false"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive import deadletters as letters
 from aviso_server.pipeline.archive.sink import LakeWriter, Report
 from aviso_server.pipeline.archive.source import ArchiveReader
-from aviso_server.pipeline.source.columns import SPARK
+from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.options import read_options
 
 
@@ -67,8 +67,8 @@ def _archive(
     die: Death,
     once: bool,
 ) -> None:
-    options = {"eventType": "*", "withMarks": "true", **source}
-    reader = ArchiveReader(place, read_options(options), SPARK)
+    options = {"eventType": "*", **source}
+    reader = ArchiveReader(place, read_options(options), MARKED)
     if once:
         reader.prepareForTriggerAvailableNow()
     while True:

@@ -9,6 +9,8 @@ from uuid import uuid4
 import pyarrow as pa
 from backends.contract import NONE, OPEN
 from backends.jetstream.conftest import brisk
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import StreamDefaults
@@ -16,7 +18,7 @@ from aviso_server.core.announcement import notification_of
 from aviso_server.core.json import Json
 from aviso_server.core.wire import NotificationRequest
 from aviso_server.pipeline.source.batch import BatchReader
-from aviso_server.pipeline.source.columns import ARROW, SPARK
+from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.source.stream import StreamReader
 
@@ -73,9 +75,9 @@ def fill(url: str, count: int, *, first: int = 1, event_type: str = "ev", **stre
     on_backend(url, lambda backend: append(backend, event_type, items), **streams)
 
 
-def batch(**options: str) -> BatchReader:
+def batch(columns: StructType = SPARK, /, **options: str) -> BatchReader:
     """A batch reader, as Spark would make it."""
-    return BatchReader(read_options(options), SPARK)
+    return BatchReader(read_options(options), columns)
 
 
 def stream(**options: str) -> StreamReader:
@@ -83,15 +85,16 @@ def stream(**options: str) -> StreamReader:
     return StreamReader(read_options(options), SPARK)
 
 
-def read_batch(**options: str) -> pa.Table:
+def read_batch(columns: StructType = SPARK, /, **options: str) -> pa.Table:
     """All rows of a batch read, partition by partition."""
-    reader = batch(**options)
-    return table(found for part in reader.partitions() for found in reader.read(part))
+    reader = batch(columns, **options)
+    rows = (found for part in reader.partitions() for found in reader.read(part))
+    return table(rows, columns)
 
 
-def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+def table(batches: Iterator[pa.RecordBatch], columns: StructType = SPARK) -> pa.Table:
     """Batches as one table."""
-    return pa.Table.from_batches(list(batches), schema=ARROW)
+    return pa.Table.from_batches(list(batches), to_arrow_schema(columns, timezone="UTC"))
 
 
 def payloads(rows: pa.Table) -> list[str | None]:

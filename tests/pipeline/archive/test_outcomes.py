@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from support.farlake import assert_whole, block_checkpoints, far_lakes
@@ -18,18 +17,18 @@ from support.lake import filled, record
 from support.lossy import When
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.core.notification import Unreadable
 from aviso_server.lake import deadletters, tombstones
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.inventory import inventory
-from aviso_server.lake.layout import NOTIFICATIONS, RECORD, Place
-from aviso_server.lake.record import records_to_batch
+from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.replace import replace_files
 from aviso_server.pipeline.maintain.rewrite import Task, rewritten
-
-SCHEMA = pa.schema([*RECORD, pa.field("problem", pa.string()), pa.field("raw", pa.binary())])
+from aviso_server.pipeline.source.columns import MARKED, Columns
+from aviso_server.pipeline.source.ranges import Range
 
 
 class Job(Protocol):
@@ -60,21 +59,15 @@ class Archive:
         table, last = find(place, NOTIFICATIONS), self.last
         if table is not None and archived_through(table, "mars") == last:
             return
-        extra: list[dict[str, Any]] = [
-            {"event_type": "mars", "sequence": last - 1, "time_ns": 1, "problem": "bad"},
-            {"event_type": "diss", "sequence": last, "problem": f"lost:{last - 3}-{last}"},
-            {"event_type": "mars", "sequence": last},
+        columns = Columns(MARKED)
+        batches = [
+            *columns.rows("mars", [record(last - 3), record(last - 2)], {}),
+            *columns.rows("mars", [Unreadable(last - 1, 1, "", "bad"), record(last)], {}),
+            columns.mark(Range("diss", last - 3, last), lost=True),
+            columns.mark(Range("mars", last - 3, last), lost=False),
         ]
-        records = [record(n) for n in (last - 3, last - 2, last)]
-        rows = pa.concat_tables(
-            [
-                pa.Table.from_batches([records_to_batch(records)]),
-                pa.Table.from_pylist([{"id": "", **row} for row in extra], SCHEMA),
-            ],
-            promote_options="default",
-        )
         writer = LakeWriter(place)
-        report = writer.write(iter(rows.select(SCHEMA.names).combine_chunks().to_batches()))
+        report = writer.write(iter(batches))
         try:
             writer.commit([report], 0)
         except BaseException:

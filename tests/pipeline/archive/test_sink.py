@@ -8,38 +8,36 @@ import pyarrow as pa
 import pytest
 from support.lake import record
 
-from aviso_server.core.notification import Record
+from aviso_server.core.notification import Record, Unreadable
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import (
     DEAD_LETTERS,
     NOTIFICATIONS,
-    RECORD,
     TOMBSTONES,
     Place,
 )
-from aviso_server.lake.record import records_to_batch
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive import deadletters as letters
 from aviso_server.pipeline.archive.sink import LakeWriter, Report
+from aviso_server.pipeline.source.columns import MARKED, Columns
+from aviso_server.pipeline.source.ranges import Range
 
-SCHEMA = pa.schema([*RECORD, pa.field("problem", pa.string()), pa.field("raw", pa.binary())])
+COLUMNS = Columns(MARKED)
 
 
 def _notifications(records: Sequence[Record]) -> pa.RecordBatch:
-    made = records_to_batch(records)
-    empty = [pa.nulls(len(records), pa.string()), pa.nulls(len(records), pa.binary())]
-    return pa.RecordBatch.from_arrays([*made.columns, *empty], schema=SCHEMA)
+    return next(COLUMNS.rows("mars", records, {}))
 
 
-def _row(sequence: int, name: str = "mars", **values: object) -> pa.RecordBatch:
-    given = {"event_type": name, "sequence": sequence, "id": f"{name}@{sequence}", **values}
-    return pa.RecordBatch.from_pylist([given], schema=SCHEMA)
+def _letter(sequence: int, raw: bytes = b"{}", at_ns: int = 1_000_000) -> pa.RecordBatch:
+    return next(
+        COLUMNS.rows("mars", [Unreadable(sequence, at_ns, "mars.x", "bad")], {sequence: raw})
+    )
 
 
-def _letter(sequence: int, raw: bytes = b"{}") -> pa.RecordBatch:
-    at = sequence * 1_000_000
-    return _row(sequence, time=at // 1000, time_ns=at, subject="mars.x", problem="bad", raw=raw)
+def _read(first: int, last: int, name: str = "mars", *, lost: bool = False) -> pa.RecordBatch:
+    return COLUMNS.mark(Range(name, first, last), lost=lost)
 
 
 def _task(place: Place, *batches: pa.RecordBatch) -> Report:
@@ -59,16 +57,16 @@ def test_one_commit_for_all_tasks(tmp_path: Path) -> None:
     """Notifications, dead letters, losses and marks of several tasks become visible together."""
     place = Place(str(tmp_path))
     reports = [
-        _task(place, _letter(7), _notifications([record(8)]), _row(8)),
+        _task(place, _letter(7), _notifications([record(8)]), _read(7, 8)),
         _task(
             place,
-            _row(2, problem="lost:1-2"),
+            _read(1, 2, lost=True),
             _notifications([record(3), record(4)]),
             _letter(5, b'{"x":1}'),
             _notifications([record(6)]),
-            _row(6),
+            _read(1, 6),
         ),
-        _task(place, _row(20, "diss")),
+        _task(place, _read(1, 20, "diss")),
     ]
     assert find(place, NOTIFICATIONS) is None
     LakeWriter(place).commit([*reports, None], 0)
@@ -94,7 +92,7 @@ def test_one_commit_for_all_tasks(tmp_path: Path) -> None:
 def test_a_micro_batch_tried_again_changes_nothing(tmp_path: Path) -> None:
     """Also when the driver died between the dead letters and the notifications."""
     place = Place(str(tmp_path))
-    batches = [_notifications([record(1)]), _letter(2), _notifications([record(3)]), _row(3)]
+    batches = [_notifications([record(1)]), _letter(2), _notifications([record(3)]), _read(1, 3)]
     letters.append(place, [_task(place, *batches).letters])
     for _ in range(2):
         LakeWriter(place).commit([_task(place, *batches)], 0)
@@ -108,8 +106,8 @@ def test_many_dead_letters_go_through_files(
     """A report stays small; letters arrive once each, whatever order tasks end in."""
     monkeypatch.setattr(letters, "IN_MEMORY", 3)
     place = Place(str(tmp_path))
-    late = _task(place, *(_letter(n) for n in range(12, 24)), _row(23))
-    early = _task(place, *(_letter(n) for n in range(1, 12)), _row(11))
+    late = _task(place, *(_letter(n) for n in range(12, 24)), _read(12, 23))
+    early = _task(place, *(_letter(n) for n in range(1, 12)), _read(1, 11))
     assert late.letters.files
     assert not late.letters.streams
     LakeWriter(place).commit([late, early], 0)
@@ -118,9 +116,9 @@ def test_many_dead_letters_go_through_files(
 
 
 def test_letters_without_a_time_are_letters(tmp_path: Path) -> None:
-    """Only rows that tell a mark or a loss are marks."""
+    """Not even that could be read of them."""
     place = Place(str(tmp_path))
-    LakeWriter(place).commit([_task(place, _row(1, problem="no time"), _row(1))], 0)
+    LakeWriter(place).commit([_task(place, _letter(1, at_ns=0), _read(1, 1))], 0)
     assert _sequences(place, DEAD_LETTERS) == [1]
 
 
@@ -130,7 +128,7 @@ def test_an_aborted_micro_batch_leaves_no_files(
     """Neither data files nor staged letters, where a task failed: nothing was committed."""
     monkeypatch.setattr(letters, "IN_MEMORY", 1)
     place = Place(str(tmp_path))
-    report = _task(place, _notifications([record(1)]), _letter(2), _letter(3), _row(3))
+    report = _task(place, _notifications([record(1)]), _letter(2), _letter(3), _read(1, 3))
     assert list(tmp_path.rglob("*.parquet"))
     LakeWriter(place).abort([report, None], 0)
     assert list(tmp_path.rglob("*.parquet")) == []
@@ -139,7 +137,7 @@ def test_an_aborted_micro_batch_leaves_no_files(
 def test_a_commit_that_failed_may_still_succeed(tmp_path: Path) -> None:
     """Spark asks to abort while a commit that it gave up may be under way: its files stay."""
     place = Place(str(tmp_path))
-    report = _task(place, _notifications([record(1)]), _row(1))
+    report = _task(place, _notifications([record(1)]), _read(1, 1))
     LakeWriter(place).abort([report], 0)
     LakeWriter(place).commit([report], 0)
     assert _sequences(place, NOTIFICATIONS) == [1]

@@ -33,6 +33,7 @@ from aviso_server.pipeline.audit.job import (
     settle,
 )
 from aviso_server.pipeline.maintain.replace import replace_files
+from aviso_server.pipeline.source.columns import MARKED
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -119,7 +120,7 @@ def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, tmp_p
 
     on_backend(store.url, stored)
     fill(store.url, 20)
-    rows = read_batch(servers=store.url, eventType="*", withMarks="true")
+    rows = read_batch(MARKED, servers=store.url, eventType="*")
     writer = LakeWriter(place)
     writer.commit([writer.write(iter(rows.to_batches()))], 0)
     fill(store.url, 5)  # not archived yet

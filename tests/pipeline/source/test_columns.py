@@ -6,8 +6,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
-from aviso_server.pipeline.source.columns import ARROW, SPARK, Columns
+from aviso_server.pipeline.source.columns import ARROW, MARKED, Columns, divide
 from aviso_server.pipeline.source.failure import BadOption
+from aviso_server.pipeline.source.ranges import Range
 
 
 def _record(sequence: int, payload: bytes = b"1") -> Record:
@@ -18,7 +19,7 @@ def _record(sequence: int, payload: bytes = b"1") -> Record:
 
 def test_spark_and_arrow_agree() -> None:
     """Spark compares the two to the letter."""
-    assert to_arrow_schema(SPARK, timezone="UTC") == ARROW
+    assert to_arrow_schema(MARKED, timezone="UTC") == ARROW
 
 
 def test_one_broken_entry_stays_in_its_place() -> None:
@@ -43,14 +44,23 @@ def test_text_that_no_column_holds_is_a_problem() -> None:
 
 
 def test_marks_are_no_notifications() -> None:
-    """They name a sequence and nothing else, or what was lost."""
-    end, lost = Columns().mark("a", 9).to_pylist()[0], Columns().mark("a", 5, "lost:2-5")
-    assert {name for name, value in end.items() if value is not None} == {
-        "event_type",
-        "sequence",
-        "id",
-    }
-    assert lost["problem"].to_pylist() == ["lost:2-5"]
+    """They name a range and nothing else, and come only where they are asked for."""
+    columns = Columns(MARKED)
+    assert (columns.marked, Columns().marked) == (True, False)
+    read, lost = Range("a", 2, 9), Range("a", 2, 5)
+    row = columns.mark(read, lost=False).to_pylist()[0]
+    told = {name: value for name, value in row.items() if value is not None}
+    mark = {"first": 2, "last": 9, "lost": False}
+    assert told == {"event_type": "a", "sequence": 9, "id": "a@9", "mark": mark}
+    # A reason may say anything, and even the time of a letter may be unknown.
+    entries: list[Entry] = [_record(6), Unreadable(7, 0, "a.%", "lost:1-9"), _record(8)]
+    batches = [columns.mark(lost, lost=True), *columns.rows("a", entries, {})]
+    batches.append(columns.mark(read, lost=False))
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    rows = divide(whole)
+    assert (rows.read, rows.lost) == ([read], [lost])
+    assert rows.records["sequence"].to_pylist() == [6, 8]
+    assert rows.letters["problem"].to_pylist() == ["lost:1-9"]
 
 
 def test_columns_can_be_left_out() -> None:

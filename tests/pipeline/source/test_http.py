@@ -18,6 +18,7 @@ from support.source import RING, SAMPLES, batch, payloads, read_batch, stream, t
 
 from aviso_server.core.json import Json
 from aviso_server.core.moment import rfc3339
+from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.failure import DataLost, Unreached
 
 SMALL: dict[str, Json] = {"watch_endpoint": {"max_historical_notifications": 7}}
@@ -32,7 +33,7 @@ NEEDED: dict[str, dict[str, Json]] = {
 """What the server wants to be asked for, by event type; each filter lets everything through."""
 
 
-async def read(client: Client, event_type: str = "ev", **options: str) -> pa.Table:
+async def read(client: Client, event_type: str = "ev", /, **options: str) -> pa.Table:
     """All rows of a batch read over HTTP."""
     return await asyncio.to_thread(
         read_batch, url=client.running.url, eventType=event_type, **options
@@ -104,9 +105,13 @@ async def test_a_gap_is_a_loss(tmp_path: Path) -> None:
         gone = 12 - len(kept)
         with pytest.raises(DataLost, match=f"notifications 2 to {gone} of 'ev'"):
             await read(client, startingSequence="2")
-        lenient = await read(client, startingSequence="2", failOnDataLoss="false", withMarks="true")
+        asked = {"eventType": "ev", "startingSequence": "2", "failOnDataLoss": "false"}
+        lenient = await asyncio.to_thread(read_batch, MARKED, url=client.running.url, **asked)
         assert payloads(lenient) == [*kept, None, None]
-        assert lenient["problem"].to_pylist()[-2:] == [f"lost:2-{gone}", None]
+        assert lenient["mark"].to_pylist()[-2:] == [
+            {"first": 2, "last": gone, "lost": True},
+            {"first": 2, "last": 12, "lost": False},
+        ]
 
 
 async def test_streaming_over_http() -> None:

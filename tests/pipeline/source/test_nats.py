@@ -27,6 +27,7 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.declaration import declaration
 from aviso_server.core.moment import rfc3339
 from aviso_server.lake.record import batch_to_records
+from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.nats import gaps
 from aviso_server.pipeline.source.options import read_options
@@ -169,12 +170,12 @@ def test_trimmed_notifications_are_lost(store: NatsServer) -> None:
         read_batch(**at, startingSequence="5")
     kept = [str(n) for n in range(16, 26)]
     assert payloads(read_batch(**at)) == kept
-    lenient = read_batch(**at, startingSequence="5", failOnDataLoss="false", withMarks="true")
+    lenient = read_batch(MARKED, **at, startingSequence="5", failOnDataLoss="false")
     assert payloads(lenient) == [*kept, None, None]
-    marks = lenient.select(["sequence", "id", "problem"]).slice(10).to_pylist()
-    assert marks == [
-        {"sequence": 15, "id": "ev@15", "problem": "lost:5-15"},
-        {"sequence": 25, "id": "ev@25", "problem": None},
+    assert lenient["id"].to_pylist()[10:] == ["ev@15", "ev@25"]
+    assert lenient["mark"].to_pylist()[10:] == [
+        {"first": 5, "last": 15, "lost": True},
+        {"first": 5, "last": 25, "lost": False},
     ]
 
 
@@ -199,12 +200,12 @@ def test_deliberate_holes_are_no_loss(store: NatsServer) -> None:
 
     fill(store.url, 9, max_messages=100)
     on_backend(store.url, remove, max_messages=100)
-    at = {"servers": store.url, "eventType": "ev", "startingSequence": "1", "withMarks": "true"}
-    rows = read_batch(**at, minPartitions="3")
+    at = {"servers": store.url, "eventType": "ev", "startingSequence": "1"}
+    rows = read_batch(MARKED, **at, minPartitions="3")
     assert rows["sequence"].to_pylist() == [1, 2, 3, 3, 6, 6, 7, 8, 9, 9]
     assert rows["problem"].null_count == rows.num_rows
     on_backend(store.url, lambda backend: backend.wipe("ev"), max_messages=100)
-    assert read_batch(**at)["id"].to_pylist() == ["ev@9"]
+    assert read_batch(MARKED, **at)["id"].to_pylist() == ["ev@9"]
 
 
 def test_messages_that_are_no_notifications_become_rows(store: NatsServer) -> None:

@@ -15,8 +15,6 @@ from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import KNOWN
 
 PAGE = (Path(__file__).parents[3] / "docs" / "source.md").read_text()
-INTERNAL = {"withMarks"}
-"""For the archive job alone."""
 
 
 def _table(heading: str) -> list[tuple[str, ...]]:
@@ -28,7 +26,7 @@ def _table(heading: str) -> list[tuple[str, ...]]:
 def test_every_option_is_described() -> None:
     """And none that does not exist."""
     described = [name for row in _table("Options") for name in re.findall(r"`(\w+)`", row[0])]
-    assert sorted(described) == sorted(set(KNOWN) - INTERNAL)
+    assert sorted(described) == sorted(KNOWN)
 
 
 def test_every_column_is_described() -> None:

@@ -42,7 +42,7 @@ from aviso_server.pipeline.archive.source import (
     stream_options,
 )
 from aviso_server.pipeline.source.agreement import LogReplaced
-from aviso_server.pipeline.source.columns import LOSS
+from aviso_server.pipeline.source.columns import MARK, PROBLEM
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import read_options
@@ -90,7 +90,6 @@ class ArchiveOptions:
             "eventType": ",".join(self.event_types) or "*",
             "maxRecordsPerTrigger": str(self.max_records),
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
-            "withMarks": "true",
         }
 
     @property
@@ -190,8 +189,8 @@ class Archive(StreamingJob):
             .options(**options.source_options, **stream_options(options.place))
             .load()
         )
-        good = fn.col("time").isNotNull() & fn.col("problem").isNull()
-        bad = fn.col("problem").isNotNull() & ~fn.col("problem").startswith(LOSS)
+        bad = fn.col(PROBLEM).isNotNull()
+        good = fn.col(MARK).isNull() & ~bad
         counted = rows.observe(
             OBSERVED,
             fn.count(fn.when(good, 1)).alias(ROWS),

@@ -24,7 +24,7 @@ from aviso_server.lake.marks import read_mark
 from aviso_server.lake.table import ensure
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
-from aviso_server.pipeline.source.columns import SPARK
+from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.parcel import Parcel
 from aviso_server.pipeline.source.ranges import FIRST, Ends, Offset, between
@@ -59,8 +59,8 @@ class LakeStream(Parcel, DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The source's columns."""
-        return SPARK
+        """The source's columns, and marks."""
+        return MARKED
 
     def streamReader(self, schema: StructType) -> "ArchiveReader":  # noqa: N802 - Spark's name
         """The log, from where the lake ends."""

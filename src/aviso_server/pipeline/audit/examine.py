@@ -21,10 +21,9 @@ from aviso_server.lake.layout import BOX, DEAD_LETTERS, NOTIFICATIONS, TIME, Pla
 from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import NS_PER_US
 from aviso_server.lake.storage import files
-from aviso_server.pipeline.archive.sink import divided
 from aviso_server.pipeline.audit.content import Hashes, content_hash
 from aviso_server.pipeline.audit.evidence import Finding, Rows, named
-from aviso_server.pipeline.source.columns import lost_range
+from aviso_server.pipeline.source.columns import divide
 
 NOBODY = ""
 """The event type of what concerns all of them."""
@@ -86,8 +85,8 @@ def letters(place: Place, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def of_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
-    """Evidence of rows of the source, which come with marks (pipeline/archive/sink.py)."""
-    good, bad, marks = divided(batch)
+    """Evidence of rows of the source, which come with marks."""
+    good, bad, _, lost = divide(batch)
     for name in pc.unique(good.column("event_type")).to_pylist():
         ours = good.filter(pc.equal(good.column("event_type"), name))
         rows = Rows(name)
@@ -99,11 +98,10 @@ def of_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
         rows = Rows(name)
         rows.runs("log_letter", np.asarray(theirs.column("sequence"), np.int64))
         yield rows.batch()
-    for name, _, problem in marks:
-        if problem is not None:
-            rows = Rows(name)
-            rows.span("trimmed", *lost_range(problem))
-            yield rows.batch()
+    for item in lost:
+        rows = Rows(item.event_type)
+        rows.span("trimmed", item.first, item.last)
+        yield rows.batch()
 
 
 class _Found:

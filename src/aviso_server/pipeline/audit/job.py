@@ -37,6 +37,7 @@ from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, 
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
 from aviso_server.pipeline.audit.judge import Tally, judge
 from aviso_server.pipeline.datasource import register
+from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
@@ -274,13 +275,13 @@ def _log(
     register(spark)
     rows = (
         spark.read.format("aviso")
+        .schema(MARKED)
         .options(**given)
         .option("eventType", ",".join(asked))
         .option("startingSequence", json.dumps({name: span[0] for name, span in asked.items()}))
         .option("endingSequence", json.dumps({name: span[1] for name, span in asked.items()}))
         # What is trimmed while it is read is said, and not an error.
         .option("failOnDataLoss", "false")
-        .option("withMarks", "true")
         .load()
     )
     places = source.access.transport == "nats"

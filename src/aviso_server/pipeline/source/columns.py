@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     DoubleType,
     LongType,
     MapType,
@@ -17,9 +20,10 @@ from pyspark.sql.types import (
 )
 
 from aviso_server.core.notification import Entry, Record, Unreadable
-from aviso_server.lake.layout import BOX, RECORD, TIME
+from aviso_server.lake.layout import BOX, DEAD_LETTER_TABLE, RECORD, TIME
 from aviso_server.lake.record import NS_PER_US, records_to_batch, storable
 from aviso_server.pipeline.source.failure import BadOption
+from aviso_server.pipeline.source.ranges import Range
 
 PROBLEM, RAW = "problem", "raw"
 
@@ -43,22 +47,36 @@ SPARK = StructType(
 )
 """The columns, in order: those of the lake, then what is wrong with a row, if anything."""
 
-ARROW: pa.Schema = pa.schema([*RECORD, pa.field(PROBLEM, pa.string()), pa.field(RAW, pa.binary())])
+MARK = "mark"
+MARKED = StructType(
+    [
+        *SPARK,
+        StructField(
+            MARK,
+            StructType(
+                [
+                    StructField("first", LongType()),
+                    StructField("last", LongType()),
+                    StructField("lost", BooleanType()),
+                ]
+            ),
+        ),
+    ]
+)
+"""For jobs that must know what was read: where this column is asked for, a row of its own tells of
+every range that was read to its end, holes included, and of every range that is gone."""
 
-
-LOSS = "lost:"
-"""How the ``problem`` of a mark begins that tells what is gone; first and last sequence follow."""
-
-
-def loss(first: int, last: int) -> str:
-    """The ``problem`` of a mark for a range that is gone."""
-    return f"{LOSS}{first}-{last}"
-
-
-def lost_range(problem: str) -> tuple[int, int]:
-    """The range that ``loss`` wrote down."""
-    first, _, last = problem.removeprefix(LOSS).partition("-")
-    return int(first), int(last)
+ARROW: pa.Schema = pa.schema(
+    [
+        *RECORD,
+        pa.field(PROBLEM, pa.string()),
+        pa.field(RAW, pa.binary()),
+        pa.field(
+            MARK, pa.struct([("first", pa.int64()), ("last", pa.int64()), ("lost", pa.bool_())])
+        ),
+    ]
+)
+"""The same in Arrow."""
 
 
 class Columns:
@@ -68,6 +86,11 @@ class Columns:
         self._names = _checked(wanted)
         self._schema = to_arrow_schema(wanted, timezone="UTC")
         self._topics = topics
+
+    @property
+    def marked(self) -> bool:
+        """Whether marks are asked for."""
+        return MARK in self._names
 
     def rows(
         self, event_type: str, entries: Iterable[Entry], raw: Mapping[int, bytes]
@@ -81,13 +104,13 @@ class Columns:
                 bad = [entry for entry in run if isinstance(entry, Unreadable)]
                 yield self._unreadable(event_type, bad, raw)
 
-    def mark(self, event_type: str, sequence: int, problem: str | None = None) -> pa.RecordBatch:
-        """One row that is no notification: how far a partition came, or what it lost."""
+    def mark(self, item: Range, *, lost: bool) -> pa.RecordBatch:
+        """One row that is no notification: a range that was read to its end, or that is gone."""
         return self._sparse(
-            event_type=[event_type],
-            sequence=[sequence],
-            id=[f"{event_type}@{sequence}"],
-            problem=[problem],
+            event_type=[item.event_type],
+            sequence=[item.last],
+            id=[f"{item.event_type}@{item.last}"],
+            mark=[{"first": item.first, "last": item.last, "lost": lost}],
         )
 
     def _records(self, event_type: str, records: Sequence[Record]) -> Iterator[pa.RecordBatch]:
@@ -98,7 +121,7 @@ class Columns:
             checked = [storable(record) for record in records]
             yield from self.rows(event_type, checked, {})
             return
-        empty = [pa.nulls(len(records), pa.string()), pa.nulls(len(records), pa.binary())]
+        empty = [pa.nulls(len(records), ARROW.field(name).type) for name in (PROBLEM, RAW, MARK)]
         columns = dict(zip(ARROW.names, [*made.columns, *empty], strict=True))
         if not self._topics:
             columns["topic"] = pa.nulls(len(records), pa.string())
@@ -137,7 +160,7 @@ class Columns:
 
 def _checked(wanted: StructType) -> list[str]:
     """The names of the columns; a reader may leave some out but not change their types."""
-    ours = {item.name: item.dataType for item in SPARK}
+    ours = {item.name: item.dataType for item in MARKED}
     for item in wanted:
         if ours.get(item.name) != item.dataType:
             raise BadOption(
@@ -145,3 +168,40 @@ def _checked(wanted: StructType) -> list[str]:
                 f"its columns are {SPARK.simpleString()}"
             )
     return list(wanted.names)
+
+
+class Divided(NamedTuple):
+    """What the rows of a marked batch are."""
+
+    records: pa.RecordBatch
+    """Notifications, with the columns of the lake."""
+    letters: pa.RecordBatch
+    """Dead letters, with the columns of their table."""
+    read: list[Range]
+    lost: list[Range]
+
+
+def divide(batch: pa.RecordBatch) -> Divided:
+    """Tell apart the rows of a batch that was read with marks."""
+    marks, problems = batch.column(MARK), batch.column(PROBLEM)
+    if marks.null_count == problems.null_count == batch.num_rows:
+        return Divided(_shape(batch, RECORD), _shape(batch.slice(0, 0), DEAD_LETTER_TABLE), [], [])
+    entry, bad = pc.is_null(marks), pc.is_valid(problems)
+    ranges: dict[bool, list[Range]] = {False: [], True: []}
+    for event_type, mark in zip(
+        batch.column("event_type").to_pylist(), marks.to_pylist(), strict=True
+    ):
+        if mark is not None:
+            ranges[mark["lost"]].append(Range(event_type, mark["first"], mark["last"]))
+    return Divided(
+        _shape(batch.filter(pc.and_(entry, pc.invert(bad))), RECORD),
+        _shape(batch.filter(bad), DEAD_LETTER_TABLE),
+        read=ranges[False],
+        lost=ranges[True],
+    )
+
+
+def _shape(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a schema; Spark's own types differ in names and in what may be null."""
+    columns = [batch.column(item.name).cast(item.type) for item in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -43,7 +43,6 @@ KNOWN = (
     "minPartitions",
     "failOnDataLoss",
     "schemas",
-    "withMarks",
 )
 """Every option, as the documentation spells it."""
 
@@ -132,7 +131,6 @@ class Options:
     max_records: int | None = None
     min_partitions: int = 1
     fail_on_data_loss: bool = True
-    with_marks: bool = False
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Declared by the reader, before what the streams themselves say."""
 
@@ -159,7 +157,6 @@ def read_options(given: Mapping[str, str]) -> Options:
         max_records=asked.count("maxRecordsPerTrigger"),
         min_partitions=asked.count("minPartitions") or 1,
         fail_on_data_loss=asked.flag("failOnDataLoss", default=True),
-        with_marks=asked.flag("withMarks", default=False),
         schemas=_schemas(asked.text("schemas")),
     )
 

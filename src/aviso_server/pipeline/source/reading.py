@@ -18,7 +18,7 @@ import pyarrow as pa
 from aviso_server.core.declaration import declared
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
-from aviso_server.pipeline.source.columns import Columns, loss
+from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import DataLost
 from aviso_server.pipeline.source.log import Log, Part
 from aviso_server.pipeline.source.options import Options
@@ -94,10 +94,10 @@ def _batches(
             yield from columns.rows(event_type, entries, raw)
             entries, raw, size = [], {}, 0
     yield from columns.rows(event_type, entries, raw)
-    if options.with_marks:
+    if columns.marked:
         for first, last in joined(lost):
-            yield columns.mark(event_type, last, loss(first, last))
-        yield columns.mark(event_type, piece.last)
+            yield columns.mark(Range(event_type, first, last), lost=True)
+        yield columns.mark(piece, lost=False)
 
 
 def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
