@@ -97,11 +97,13 @@ def _guard(name: str) -> None:
     # A process may start another while we look: only an empty look is the last.
     seen: set[int] = set()
     while left := set(_left_behind(name)):
+        for pid in left - seen:
+            with suppress(OSError):
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                sys.stderr.write(f"\nended what a test left behind: {pid} {command.decode()}\n")
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        for pid in left - seen:
-            sys.stderr.write(f"ended what a test left behind: {pid}\n")
         seen |= left
     _unmount(name)
 
