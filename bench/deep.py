@@ -51,7 +51,7 @@ async def _measure(
     for run in range(runs):
         # Nothing is kept from one run to the next: every read opens its files anew.
         archive = Lake(place, cache_bytes=0, refresh_s=3600)
-        opened.append(await _timed(lambda a=archive: a.extent(name)))  # type: ignore[misc]
+        opened.append(await _timed(lambda a=archive: a.bounds(name)))  # type: ignore[misc]
         begin = max(1, (size // (runs + 1)) * (run + 1) - PIECE)
         pruned.append(
             await _timed(
@@ -67,7 +67,7 @@ async def _measure(
         rates, shares = [], []
         for _ in range(runs):
             archive = Lake(place, refresh_s=3600)
-            await archive.extent(name)
+            await archive.bounds(name)
             ours = await _timed(lambda a=archive, f=filter_: _scan(a, name, size, f))  # type: ignore[misc]
             await archive.close()
             theirs = _decode(place)

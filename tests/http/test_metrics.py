@@ -439,5 +439,5 @@ async def test_hits_of_the_tail_cache() -> None:
         again = await made.replay(from_id="2")
         await again.end()
         page = shown(metrics)
-        assert page.value("aviso_history_reads_total", tier="store") == 1
+        assert page.value("aviso_history_reads_total", tier="log") == 1
         assert page.value("aviso_history_reads_total", tier="memory") == 1

@@ -168,4 +168,4 @@ async def test_tail_cache_of_a_server(tmp_path: Path) -> None:
                 await stream.rest()
             page = await scrape(page_url(client.running))
             assert page.value("aviso_history_reads_total", tier="memory") == 1
-            assert page.value("aviso_history_reads_total", tier="store") == 0
+            assert page.value("aviso_history_reads_total", tier="log") == 0

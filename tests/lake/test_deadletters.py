@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from aviso_server.core.notification import Unreadable
-from aviso_server.lake.deadletters import DeadLetters, append_dead_letters, unreadable
+from aviso_server.lake.deadletters import DeadLetterTable, append_dead_letters, unreadable
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 
 
@@ -39,7 +39,7 @@ def test_letters_are_written_once(tmp_path: Path) -> None:
 def test_letters_are_found_by_range(tmp_path: Path) -> None:
     """Each look sees what was written before it."""
     place = Place(str(tmp_path / "lake"))
-    seen = DeadLetters(place)
+    seen = DeadLetterTable(place)
     assert seen.look().rows("mars", 1, 9) is None
     append_dead_letters(place, letters("mars", 1, 4, 7))
     append_dead_letters(place, letters("diss", 5))

@@ -18,7 +18,7 @@ from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.lake import files, reader
-from aviso_server.lake.bounds import Extent, Piece
+from aviso_server.lake.bounds import LakeBatch, LakeBounds
 from aviso_server.lake.commit import commit
 from aviso_server.lake.deadletters import append_dead_letters
 from aviso_server.lake.files import FileWriter
@@ -120,7 +120,7 @@ async def agreed(lake: Lake, model: Model, chance: random.Random, asked: Filter)
     """The lake says what the model says."""
     visible = model.visible()
     low = visible[0].sequence if visible else model.through + 1
-    assert await lake.extent("mixed", fresh=True) == Extent(low, model.through)
+    assert await lake.bounds("mixed", fresh=True) == LakeBounds(low, model.through)
     limit = chance.choice([1, 3, 17, 1000])
     assert await everything(lake, "mixed", limit=limit) == visible
     wanted = asked.select(visible)
@@ -174,14 +174,14 @@ def test_it_shows_what_was_archived_and_is_not_hidden(
         patch.setattr(reader, "ROWS", 10)
         patch.setattr(reader, "CHUNK", 4)
         patch.setattr(reader, "FILES", 3)
-        patch.setattr(reader, "PIECE_BYTES", 3000)
+        patch.setattr(reader, "BATCH_BYTES", 3000)
         asyncio.run(check())
 
 
 async def test_an_empty_lake_has_nothing(lake: Lake) -> None:
     """Before the first commit every question has an answer."""
-    assert await lake.extent("mars") == Extent(1, 0)
-    assert await lake.read("mars", 1, 10, limit=5) == Piece((), 1)
+    assert await lake.bounds("mars") == LakeBounds(1, 0)
+    assert await lake.read("mars", 1, 10, limit=5) == LakeBatch((), 1)
     assert await lake.first_since("mars", 0) is None
     assert await lake.last_until("mars", 2**62) is None
     assert await lake.event_types() == []
@@ -191,7 +191,7 @@ async def test_lost_ranges_are_told_and_hide_nothing(lake: Lake, place: Place) -
     """What the log trimmed before it was archived is in the extent."""
     append_tombstones(place, [("mars", 3, 4), ("mars", 5, 6), ("diss", 1, 1)], kind=LOST)
     filled(place, [record(n) for n in (1, 2, 7)])
-    assert await lake.extent("mars") == Extent(1, 7, ((3, 6),))
+    assert await lake.bounds("mars") == LakeBounds(1, 7, ((3, 6),))
     assert [e.sequence for e in await everything(lake, "mars", limit=9)] == [1, 2, 7]
     assert await lake.event_types() == ["mars"]
 
@@ -200,13 +200,13 @@ async def test_another_process_sees_what_was_hidden(lake: Lake, place: Place) ->
     """A fresh look sees tombstones that were written before it; an older one need not."""
     filled(place, [record(n) for n in (1, 2, 3)])
     other = Lake(place, refresh_s=3600)
-    assert (await other.extent("mars")).first == 1
+    assert (await other.bounds("mars")).first == 1
     await lake.hide("mars", 1, 1, kind=DELETED)
-    assert (await lake.extent("mars")).first == 2
-    assert (await other.extent("mars")).first == 1
-    assert (await other.extent("mars", fresh=True)).first == 2
+    assert (await lake.bounds("mars")).first == 2
+    assert (await other.bounds("mars")).first == 1
+    assert (await other.bounds("mars", fresh=True)).first == 2
     await other.hide("mars", 1, 9, kind=WIPED)
-    assert await other.extent("mars") == Extent(4, 3)
+    assert await other.bounds("mars") == LakeBounds(4, 3)
     await other.close()
 
 
@@ -215,8 +215,8 @@ async def test_looks_that_are_asked_for_together_are_shared(place: Place) -> Non
     filled(place, [record(1)])
     ticks = iter(range(1_000_000))
     lake = Lake(place, refresh_s=10, clock=lambda: next(ticks) * 0.001)
-    answers = await asyncio.gather(*(lake.extent("mars", fresh=True) for _ in range(50)))
-    assert set(answers) == {Extent(1, 1)}
+    answers = await asyncio.gather(*(lake.bounds("mars", fresh=True) for _ in range(50)))
+    assert set(answers) == {LakeBounds(1, 1)}
     # Two readings of the clock for each call, and one more for each look.
     assert next(ticks) < 50 + 50
     await lake.close()
@@ -227,7 +227,7 @@ async def test_files_that_vacuum_removed_are_read_anew(place: Place) -> None:
     for n in range(1, 4):
         filled(place, [record(n)])
     lake = Lake(place, refresh_s=3600, cache_bytes=0)
-    assert (await lake.extent("mars")).through == 3
+    assert (await lake.bounds("mars")).through == 3
     table = DeltaTable(place.table(NOTIFICATIONS))
     table.optimize.compact()
     table.vacuum(0, enforce_retention_duration=False, dry_run=False)
@@ -277,22 +277,22 @@ async def test_dead_letters_beyond_memory_are_read_by_range(
     for some in (broken, more):
         append_dead_letters(place, letters(some, "mars"))
         filled(place, [], marks={"mars": some[-1].sequence + 1})
-        assert (await lake.extent("mars")).first == 2
+        assert (await lake.bounds("mars")).first == 2
     assert await everything(lake, "mars", limit=3) == [*broken, *more]
     assert await lake.last_until("mars", BEGIN_NS + 11) == 10
     await lake.close()
 
 
-async def test_heavy_records_come_in_small_pieces(
+async def test_heavy_records_come_in_small_batches(
     lake: Lake, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A piece is bounded in bytes as well as in entries, and always gets on."""
+    """A batch is bounded in bytes as well as in entries, and always gets on."""
     records = [record(n, identifier={"a": "x" * 900}) for n in range(1, 41)]
     filled(place, records)
-    monkeypatch.setattr(reader, "PIECE_BYTES", 5000)
+    monkeypatch.setattr(reader, "BATCH_BYTES", 5000)
     piece = await lake.read("mars", 1, 40, limit=100)
     assert 1 <= len(piece.entries) <= 5
     assert piece.following == len(piece.entries) + 1
     assert await everything(lake, "mars") == records
-    monkeypatch.setattr(reader, "PIECE_BYTES", 1)
+    monkeypatch.setattr(reader, "BATCH_BYTES", 1)
     assert await everything(lake, "mars") == records

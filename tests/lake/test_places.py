@@ -17,7 +17,7 @@ from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Record
-from aviso_server.lake.bounds import Extent
+from aviso_server.lake.bounds import LakeBounds
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import DELETED, NOTIFICATIONS, Place
 from aviso_server.lake.storage import opener
@@ -34,14 +34,14 @@ async def test_a_lake_in_an_object_store(store: Place) -> None:
     """Files, commits, marks, deletions and reads work by URL, with the options of the store."""
     place = Place(f"{store.path}/one", store.options)
     lake = Lake(place, refresh_s=0)
-    assert await lake.extent("mars") == Extent(1, 0)
+    assert await lake.bounds("mars") == LakeBounds(1, 0)
     records = [record(n) for n in range(1, 21)]
     filled(place, records[:10])
     assert filled(place, records).rows == 10
-    assert await lake.extent("mars") == Extent(1, 20)
+    assert await lake.bounds("mars") == LakeBounds(1, 20)
     assert await everything(lake, "mars") == records
     await lake.hide("mars", 1, 18, kind=DELETED)
-    assert await lake.extent("mars") == Extent(19, 20)
+    assert await lake.bounds("mars") == LakeBounds(19, 20)
     assert await lake.last_until("mars", records[18].stored_at_ns) == 19
     await lake.close()
 
@@ -72,7 +72,7 @@ async def test_vacuum_in_an_object_store_is_survived(store: Place) -> None:
     for n in range(1, 4):
         filled(place, [record(n)])
     lake = Lake(place, refresh_s=3600, cache_bytes=0)
-    assert (await lake.extent("mars")).through == 3
+    assert (await lake.bounds("mars")).through == 3
     table = DeltaTable(place.table(NOTIFICATIONS), storage_options=dict(place.options))
     table.optimize.compact()
     table.vacuum(0, enforce_retention_duration=False, dry_run=False)
@@ -115,7 +115,7 @@ async def test_a_store_that_cannot_be_reached_is_an_error(store: Place) -> None:
     changed |= {"max_retries": "0", "retry_timeout": "1s"}
     lake = Lake(Place("s3://lake/gone", changed))
     with pytest.raises(HistoryFailed) as failure:
-        await lake.extent("mars")
+        await lake.bounds("mars")
     assert "s3://lake/gone/notifications" in failure.value.details
     assert changed["AWS_SECRET_ACCESS_KEY"] not in failure.value.details
     await lake.close()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from backends.contract import CATALOGUE, OPEN, append, notification
-from support.shelf import Shelf, View
+from support.plainlake import PlainLake, PlainTable
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import NotFound
@@ -34,27 +34,27 @@ class Stumbling(MemoryBackend):
         return await super().wipe(event_type)
 
 
-async def archived(log: MemoryBackend, shelf: Shelf, through: int) -> None:
+async def archived(log: MemoryBackend, table: PlainTable, through: int) -> None:
     """Archive what the log has."""
     batch = await log.read("ev", 1, through, limit=100)
-    await shelf.commit([e for e in batch.entries if isinstance(e, Record)], through)
+    await table.commit([e for e in batch.entries if isinstance(e, Record)], through)
 
 
-def shown(shelf: Shelf) -> Sequence[int]:
+def shown(table: PlainTable) -> Sequence[int]:
     """What is to be seen of the archive."""
-    return [row.sequence for row in shelf.contents.shown]
+    return [row.sequence for row in table.contents.shown]
 
 
 async def test_a_delete_that_failed_is_completed_by_the_next() -> None:
     """It is hidden in the archive and still in the log: found, and removed there too."""
-    log, shelf = Stumbling(), Shelf()
-    administration = Administration(log, OPEN, archive=View(shelf))
+    log, table = Stumbling(), PlainTable()
+    administration = Administration(log, OPEN, lake=PlainLake(table))
     await append(log, 3)
-    await archived(log, shelf, 3)
+    await archived(log, table, 3)
     log.fails = True
     with pytest.raises(OSError, match="away"):
         await administration.delete("ev@2")
-    assert shown(shelf) == [1, 3]
+    assert shown(table) == [1, 3]
     log.fails = False
     assert await administration.delete("ev@2") == ("ev", 2)
     with pytest.raises(NotFound):
@@ -63,42 +63,42 @@ async def test_a_delete_that_failed_is_completed_by_the_next() -> None:
 
 async def test_what_is_deleted_before_it_is_archived_stays_hidden() -> None:
     """The archive job may have read it already, and commits it later."""
-    log, shelf = Stumbling(), Shelf()
+    log, table = Stumbling(), PlainTable()
     await append(log, 3)
     batch = await log.read("ev", 1, 3, limit=3)
-    await Administration(log, OPEN, archive=View(shelf)).delete("ev@2")
-    await shelf.commit([e for e in batch.entries if isinstance(e, Record)], 3)
-    assert shown(shelf) == [1, 3]
+    await Administration(log, OPEN, lake=PlainLake(table)).delete("ev@2")
+    await table.commit([e for e in batch.entries if isinstance(e, Record)], 3)
+    assert shown(table) == [1, 3]
 
 
 async def test_a_wipe_reaches_what_came_in_between() -> None:
     """What the log loses is hidden in the archive, and nothing that comes later is."""
-    log, shelf = Stumbling(), Shelf()
+    log, table = Stumbling(), PlainTable()
     await append(log, 6)
     log.meanwhile = 3
-    assert await Administration(log, OPEN, archive=View(shelf)).wipe("EV") == ("ev", 9)
+    assert await Administration(log, OPEN, lake=PlainLake(table)).wipe("EV") == ("ev", 9)
     item = notification()
-    await shelf.commit([Record(n, 1, item) for n in range(1, 13)], 12)
-    assert shown(shelf) == [10, 11, 12]
+    await table.commit([Record(n, 1, item) for n in range(1, 13)], 12)
+    assert shown(table) == [10, 11, 12]
 
 
 async def test_wiping_everything_includes_what_only_the_archive_has() -> None:
     """The log may have forgotten an event type."""
-    old, log, shelf = Stumbling(), Stumbling(), Shelf()
+    old, log, table = Stumbling(), Stumbling(), PlainTable()
     await append(old, 3)
-    await archived(old, shelf, 3)
-    administration = Administration(log, OPEN, archive=View(shelf))
+    await archived(old, table, 3)
+    administration = Administration(log, OPEN, lake=PlainLake(table))
     assert (await administration.wipe_all())["ev"] == 0
-    assert shown(shelf) == []
+    assert shown(table) == []
     log.fails = True
     with pytest.raises(WipeFailed, match="ev: the store is away"):
-        await Administration(log, CATALOGUE, archive=View(shelf)).wipe_all()
+        await Administration(log, CATALOGUE, lake=PlainLake(table)).wipe_all()
 
 
 async def test_nothing_is_found_beyond_the_end() -> None:
     """A sequence that was never allocated is not hidden: it will be somebody's."""
-    log, shelf = Stumbling(), Shelf()
+    log, table = Stumbling(), PlainTable()
     await append(log, 3)
     with pytest.raises(NotFound):
-        await Administration(log, OPEN, archive=View(shelf)).delete("ev@4")
-    assert shelf.contents.hidden == ()
+        await Administration(log, OPEN, lake=PlainLake(table)).delete("ev@4")
+    assert table.contents.hidden == ()

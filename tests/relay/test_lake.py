@@ -24,6 +24,6 @@ async def test_what_waits_is_counted_over_all_event_types(tmp_path: Path) -> Non
     assert await behind(lake, log, ["mars", "storm", "never"]) == 8
     filled(Place(str(tmp_path)), [record(n, "mars") for n in (3, 4)])
     filled(Place(str(tmp_path)), [record(n, "storm") for n in range(1, 6)])
-    await lake.extent("mars", fresh=True)
+    await lake.bounds("mars", fresh=True)
     assert await behind(lake, log, ["mars", "storm", "never"]) == 1
     await lake.close()

@@ -18,13 +18,13 @@ from aviso_server.backends.metered import MeteredBackend
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.lake.bounds import Extent
+from aviso_server.lake.bounds import LakeBounds
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import Place
 from aviso_server.relay import overview as module
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.relay.overview import Look, Overview, Pace, Seen
-from aviso_server.relay.totals import NOTHING, Numbers, Retention, Span
+from aviso_server.relay.totals import NOTHING, Retention, TierBounds, Totals
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.metrics import Metrics
 
@@ -88,9 +88,9 @@ class Observed(MemoryBackend):
 class Hung(Lake):
     """A lake on a disk that does not answer."""
 
-    async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
+    async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
         await asyncio.Event().wait()
-        return await super().extent(event_type, fresh=fresh)
+        return await super().bounds(event_type, fresh=fresh)
 
 
 @dataclass
@@ -118,16 +118,16 @@ def by_name(look: Look) -> dict[str, Seen]:
     return {seen.schema.event_type: seen for seen in look.event_types}
 
 
-def numbers_of(seen: Seen) -> Numbers:
-    assert seen.numbers is not None
-    return seen.numbers
+def totals_of(seen: Seen) -> Totals:
+    assert seen.totals is not None
+    return seen.totals
 
 
 @asynccontextmanager
 async def bench(
     *,
     limits: MemoryLimits | None = None,
-    archive: Archive | None = None,
+    lake: LakeTier | None = None,
     others: bool = True,
     retention: Retention | None = None,
     within_s: float = 60,
@@ -139,7 +139,7 @@ async def bench(
         lambda _: None,
         retention=lambda _: retention or Retention(),
         now_ns=clock.ns,
-        archive=archive,
+        lake=lake,
         others=others,
         pace=Pace(kept_s=1, within_s=within_s, clock=clock.monotonic),
     )
@@ -168,12 +168,12 @@ async def test_every_configured_event_type_is_told_with_what_it_has() -> None:
         this.clock.at_s += 100
         seen = await this.look()
         assert list(seen) == sorted(CATALOGUE.names)
-        told = numbers_of(seen["ev"])
+        told = totals_of(seen["ev"])
         assert (told.stored, told.first, told.last) == (2, 1, 3)
         assert told.newest_ns == NOW_S * 1_000_000_000
         assert list(told.rates) == [0, 0.01, round(3 / 3600, 6)]
-        assert told.spans == (Span("log", 1, 3),)
-        assert seen["area"].numbers == NOTHING
+        assert told.tiers == (TierBounds("log", 1, 3),)
+        assert seen["area"].totals == NOTHING
         assert all(item.error is None for item in seen.values())
 
 
@@ -184,44 +184,44 @@ async def test_the_newest_is_the_last_one_that_is_still_there() -> None:
         this.clock.at_s += 10
         await this.publish("ev")
         await this.backend.delete("ev", 2)
-        told = numbers_of((await this.look())["ev"])
+        told = totals_of((await this.look())["ev"])
         assert told.newest_ns == NOW_S * 1_000_000_000
         await this.backend.wipe("ev")
-        told = numbers_of((await this.look())["ev"])
+        told = totals_of((await this.look())["ev"])
         assert (told.stored, told.first, told.last, told.newest_ns) == (0, None, 2, None)
 
 
 async def test_the_lake_adds_what_is_below_the_log(tmp_path: Path, lake: Lake) -> None:
     """How much, from where on, how far it is behind; and rates that the log alone cannot tell."""
     limits = MemoryLimits(max_messages=10)
-    async with bench(limits=limits, archive=lake, retention=Retention(max_messages=10)) as this:
+    async with bench(limits=limits, lake=lake, retention=Retention(max_messages=10)) as this:
         at_ns = []
         for _ in range(30):
             this.clock.at_s += 10
             await this.publish("ev")
             at_ns.append(this.clock.ns())
-        told = numbers_of((await this.look())["ev"])
+        told = totals_of((await this.look())["ev"])
         assert (told.stored, told.first, told.last) == (10, 21, 30)
         assert list(told.rates) == [round(6 / 60, 6), None, None]
-        assert told.spans == (Span("log", 21, 30), Span("lake", None, None, 10))
+        assert told.tiers == (TierBounds("log", 21, 30), TierBounds("lake", None, None, 10))
         place = Place(str(tmp_path))
         filled(place, [record(n, "ev", ns=at_ns[n - 1]) for n in range(1, 29)])
-        told = numbers_of((await this.look())["ev"])
+        told = totals_of((await this.look())["ev"])
         assert (told.stored, told.first, told.last) == (30, 1, 30)
         assert list(told.rates) == [round(6 / 60, 6), 0.1, round(30 / 3600, 6)]
-        assert told.spans == (Span("log", 21, 30), Span("lake", 1, 28, 2))
+        assert told.tiers == (TierBounds("log", 21, 30), TierBounds("lake", 1, 28, 2))
 
 
 async def test_the_newest_of_an_empty_log_is_in_the_lake(tmp_path: Path, lake: Lake) -> None:
     """An event type that is older than the log's retention still has a last notification."""
-    async with bench(limits=MemoryLimits(max_messages=1), archive=lake) as this:
+    async with bench(limits=MemoryLimits(max_messages=1), lake=lake) as this:
         await this.publish("ev", 3)
         filled(Place(str(tmp_path)), [record(n, "ev", ns=NOW_S * 10**9 + n) for n in (1, 2, 3)])
         await this.publish("area")
-        told = numbers_of((await this.look())["ev"])
+        told = totals_of((await this.look())["ev"])
         assert (told.stored, told.first, told.last) == (3, 1, 3)
         assert told.newest_ns == NOW_S * 10**9 + 3
-        assert told.spans == (Span("log", None, None), Span("lake", 1, 3, 0))
+        assert told.tiers == (TierBounds("log", None, None), TierBounds("lake", 1, 3, 0))
 
 
 async def test_metrics_do_not_count_who_looks_on() -> None:
@@ -233,7 +233,7 @@ async def test_metrics_do_not_count_who_looks_on() -> None:
     await append(backend, 2)
     before = cells.snapshot()
     this = Overview(backend, lambda _: None, retention=lambda _: Retention(), now_ns=clock.ns)
-    assert by_name(await this.look(CATALOGUE))["ev"].numbers is not None
+    assert by_name(await this.look(CATALOGUE))["ev"].totals is not None
     assert cells.snapshot() == before
     await this.close()
 
@@ -259,8 +259,8 @@ async def test_others_may_be_named_without_asking() -> None:
         await this.publish("alpha")
         await this.publish("ev")
         seen = await this.look(OPEN)
-        assert (seen["alpha"].numbers, seen["alpha"].error) == (None, None)
-        assert numbers_of(seen["ev"]).stored == 1
+        assert (seen["alpha"].totals, seen["alpha"].error) == (None, None)
+        assert totals_of(seen["ev"]).stored == 1
         assert this.backend.asked["bounds"] == 1
 
 
@@ -392,11 +392,11 @@ async def test_what_fails_is_told_and_the_rest_is_shown(
         await this.publish("area")
         this.backend.broken[f"{operation} ev"] = error
         seen = await this.look()
-        assert (seen["ev"].numbers, seen["ev"].error) == (None, text)
-        assert seen["area"].numbers is not None
+        assert (seen["ev"].totals, seen["ev"].error) == (None, text)
+        assert seen["area"].totals is not None
         assert seen["area"].error is None
         this.backend.broken.clear()
-        assert (await this.look())["ev"].numbers is not None
+        assert (await this.look())["ev"].totals is not None
 
 
 async def test_what_hangs_is_told_and_the_rest_is_shown() -> None:
@@ -406,8 +406,8 @@ async def test_what_hangs_is_told_and_the_rest_is_shown() -> None:
         await this.publish("area")
         this.backend.hanging.add("bounds ev")
         seen = await this.look()
-        assert (seen["ev"].numbers, seen["ev"].error) == (None, module.LATE)
-        assert seen["area"].numbers is not None
+        assert (seen["ev"].totals, seen["ev"].error) == (None, module.LATE)
+        assert seen["area"].totals is not None
 
 
 @pytest.mark.parametrize("connected", [True, False])
@@ -420,7 +420,7 @@ async def test_a_store_that_is_away_is_told_for_every_event_type(
         this.backend.broken["event_types"] = OSError("nobody there")
         seen = await this.look()
         text = module.FAILED if connected else module.DISCONNECTED
-        assert [(item.numbers, item.error) for item in seen.values()] == [(None, text)] * len(
+        assert [(item.totals, item.error) for item in seen.values()] == [(None, text)] * len(
             CATALOGUE.names
         )
 
@@ -429,12 +429,12 @@ async def test_a_lake_that_cannot_be_read_leaves_the_log(tmp_path: Path, lake: L
     """The numbers are then those of the log, and it is said so."""
     filled(Place(str(tmp_path)), [record(n, "ev") for n in (1, 2)])
     _spoil(tmp_path)
-    async with bench(archive=lake) as this:
+    async with bench(lake=lake) as this:
         await this.publish("ev", 3)
         seen = (await this.look())["ev"]
         assert seen.error == module.NO_LAKE
-        assert numbers_of(seen).stored == 3
-        assert numbers_of(seen).spans == (Span("log", 1, 3),)
+        assert totals_of(seen).stored == 3
+        assert totals_of(seen).tiers == (TierBounds("log", 1, 3),)
 
 
 def _spoil(folder: Path) -> None:
@@ -446,14 +446,14 @@ async def test_a_lake_that_hangs_takes_nothing_from_the_log(tmp_path: Path) -> N
     """Not from those event types either that had to wait for their turn."""
     hung = Hung(Place(str(tmp_path)))
     names = [f"t{number}" for number in range(3 * module.TOGETHER)]
-    async with bench(archive=hung, within_s=0.05) as this:
+    async with bench(lake=hung, within_s=0.05) as this:
         for name in names:
             await this.publish(name)
         seen = await this.look(Catalogue(strict=False))
         assert list(seen) == sorted(names)
         for item in seen.values():
             assert item.error == module.NO_LAKE
-            assert numbers_of(item).stored == 1
+            assert totals_of(item).stored == 1
     await hung.close()
 
 

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.lake import filled
 from support.metrics import parsed
+from support.plainlake import PlainLake, PlainTable
 from support.relay import NOW_NS, Reader, Relay, asked, relay
-from support.shelf import Shelf, View
 
 from aviso_server.backends.backend import Batch
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
@@ -31,7 +31,7 @@ from aviso_server.lake.layout import LOST, Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.hub import Keep
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import Metrics
@@ -70,8 +70,8 @@ class Job(Protocol):
 class Archives:
     """One archive: as this process sees it, as another one does, and as its job writes it."""
 
-    here: Archive
-    there: Archive
+    here: LakeTier
+    there: LakeTier
     job: Job
 
 
@@ -144,7 +144,7 @@ class Simulation:
     @property
     def administration(self) -> Administration:
         """In another process."""
-        return Administration(self.world.backend, OPEN, archive=self.archives.there)
+        return Administration(self.world.backend, OPEN, lake=self.archives.there)
 
     async def fetch(self, count: int) -> None:
         """Read the log as the archive job does; committed later."""
@@ -242,7 +242,7 @@ async def simulated(archives: Archives, recent_bytes: int) -> AsyncIterator[Simu
     clock = iter(range(NOW_NS + 1, NOW_NS + 10_000))
     backend = MemoryBackend(MemoryLimits(max_messages=KEPT), now_ns=lambda: next(clock))
     keep = Keep(recent_bytes=recent_bytes, always=frozenset({"ev"}))
-    async with relay(backend, keep=keep, archive=archives.here) as world:
+    async with relay(backend, keep=keep, lake=archives.here) as world:
         await world.watch()
         yield Simulation(world, archives)
 
@@ -261,8 +261,8 @@ class LakeJob:
 
 def shelved() -> Archives:
     """An archive in lists."""
-    shelf = Shelf()
-    return Archives(View(shelf), View(shelf), shelf)
+    table = PlainTable()
+    return Archives(PlainLake(table), PlainLake(table), table)
 
 
 @settings(max_examples=200)
@@ -295,7 +295,7 @@ async def test_tiers_with_a_real_lake_are_one_past(
 
 
 async def archived(simulation: Simulation, through: int) -> None:
-    """Archive everything up to a sequence."""
+    """LakeTier everything up to a sequence."""
     while simulation.through < through:
         await simulation.step("archive", through - simulation.through)
 
@@ -306,7 +306,7 @@ async def test_a_reader_that_the_log_left_behind_sees_earlier_deletions() -> Non
         await simulation.step("publish", 5)
         await archived(simulation, 5)
         assert simulation.archives.here.seen.through == 0  # type: ignore[attr-defined]
-        await simulation.archives.here.extent("ev", fresh=True)
+        await simulation.archives.here.bounds("ev", fresh=True)
         await simulation.delete(4)
         await simulation.open(1, None)
         reading = simulation.readings[0]
@@ -341,7 +341,7 @@ async def test_a_look_on_behalf_of_another_reader_is_enough() -> None:
         await simulation.step("publish", 20)
         await archived(simulation, 20)
         view = simulation.archives.here
-        assert isinstance(view, View)
+        assert isinstance(view, PlainLake)
         await simulation.open(15, None)
         await simulation.finish()
         assert view.looks == 0
@@ -367,16 +367,16 @@ async def test_reads_are_counted_by_tier() -> None:
     page = parsed(render(metrics.cells.snapshot(), []).decode())
     found = {
         tier: page.value("aviso_history_reads_total", tier=tier)
-        for tier in ("lake", "store", "memory")
+        for tier in ("lake", "log", "memory")
     }
-    assert found == {"lake": 3, "store": 2, "memory": 1}
+    assert found == {"lake": 3, "log": 2, "memory": 1}
 
 
 async def test_a_live_watch_does_not_look_at_the_archive() -> None:
     """Nor does history that the log has."""
     async with simulated(shelved(), recent_bytes=1) as simulation:
         view = simulation.archives.here
-        assert isinstance(view, View)
+        assert isinstance(view, PlainLake)
         await simulation.step("publish", 4)
         reader = await simulation.world.watch(from_id="2")
         await reader.until_count(3)

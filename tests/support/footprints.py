@@ -26,7 +26,7 @@ from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
-from aviso_server.relay.render import shown
+from aviso_server.relay.render import render
 from aviso_server.relay.subscription import Chunk, Subscription
 
 PLENTY = 10**12
@@ -160,7 +160,7 @@ def queued(size: int, count: int) -> Iterator[Made]:
     counted = 0
     for number in range(1, count + 1):
         record = Record(number, number, notification({"region": "n"}, "x" * size))
-        chunk = Chunk([(number, shown(renderer, record, LIVE))])
+        chunk = Chunk([(number, render(renderer, record, LIVE))])
         frames = chunk.frames
         chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
         counted += chunk.size

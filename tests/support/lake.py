@@ -55,7 +55,7 @@ async def everything(
     """All pieces of a range, one after the other."""
     found: list[Entry] = []
     first, last = span
-    last = min(last, (await lake.extent(event_type)).through)
+    last = min(last, (await lake.bounds(event_type)).through)
     while first <= last:
         piece = await lake.read(event_type, first, last, limit=limit, wanted=wanted)
         assert piece.following > first

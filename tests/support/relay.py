@@ -19,7 +19,7 @@ from aviso_server.core.wire import parse_request
 from aviso_server.relay.feed import Feed, Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import Query, StreamRules, query_of
 from aviso_server.relay.readers import Readers
@@ -163,7 +163,7 @@ async def relay(
     recovery: Recovery | None = None,
     keep: Keep | None = None,
     renderer: Renderer | None = None,
-    archive: Archive | None = None,
+    lake: LakeTier | None = None,
     readers: Readers | None = None,
     **rules: float,
 ) -> AsyncIterator[Relay]:
@@ -174,7 +174,7 @@ async def relay(
         hub = await stack.enter_async_context(
             Hub(kept, renderer, recovery or Recovery(), keep=keep)
         )
-        history = Tiers(kept, hub.recent, archive=archive)
+        history = Tiers(kept, hub.recent, lake=lake)
         stream_rules = StreamRules(**rules)  # type: ignore[arg-type]
         sources = Sources(
             hub,

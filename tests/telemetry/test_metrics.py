@@ -76,7 +76,7 @@ def test_zeros_from_the_start() -> None:
         *("aviso_history_readers_active", "aviso_history_readers_waiting"),
     ):
         expected.append((name, {}))
-    for tier in ("memory", "store", "lake"):
+    for tier in ("memory", "log", "lake"):
         expected.append(("aviso_history_reads_total", {"tier": tier}))
     for name in ("connected", "storing", "reconnects_total"):
         expected.append((f"aviso_backend_{name}", {"backend": "in_memory"}))

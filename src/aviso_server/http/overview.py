@@ -30,7 +30,7 @@ from aviso_server.http.answers import (
 from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.overview import Seen
-from aviso_server.relay.totals import Numbers, Retention, Span
+from aviso_server.relay.totals import Retention, TierBounds, Totals
 
 
 async def overview(request: web.Request) -> web.Response:
@@ -83,7 +83,7 @@ def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
         readable=readable,
         writable=_allowed(admission(request, Operation.NOTIFY), schema),
     )
-    asked = seen.numbers is not None or seen.error is not None
+    asked = seen.totals is not None or seen.error is not None
     if not asked or not readable or not _countable(request, schema):
         return view
     limit = schema.history_cap or request.app[SERVICES].sources.rules.history_cap
@@ -93,20 +93,20 @@ def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
         history_limit=limit,
         error=UNSET if seen.error is None else seen.error,
     )
-    return view if seen.numbers is None else _counted(view, seen.numbers)
+    return view if seen.totals is None else _counted(view, seen.totals)
 
 
-def _counted(view: EventTypeView, numbers: Numbers) -> EventTypeView:
-    minute, five_minutes, hour = numbers.rates
-    newest_ns = numbers.newest_ns
+def _counted(view: EventTypeView, totals: Totals) -> EventTypeView:
+    minute, five_minutes, hour = totals.rates
+    newest_ns = totals.newest_ns
     return msgspec.structs.replace(
         view,
-        stored=numbers.stored,
-        first_sequence=numbers.first,
-        last_sequence=numbers.last,
+        stored=totals.stored,
+        first_sequence=totals.first,
+        last_sequence=totals.last,
         last_time=None if newest_ns is None else rfc3339(newest_ns),
         rates=RatesView(per_second_1m=minute, per_second_5m=five_minutes, per_second_1h=hour),
-        tiers=[_tier(span) for span in numbers.spans],
+        tiers=[_tier(item) for item in totals.tiers],
     )
 
 
@@ -136,6 +136,6 @@ def _retention(retention: Retention) -> RetentionView:
     )
 
 
-def _tier(span: Span) -> TierView:
+def _tier(span: TierBounds) -> TierView:
     lag = UNSET if span.lag is None else span.lag
     return TierView(tier=span.tier, first=span.first, last=span.last, lag=lag)

@@ -1,4 +1,7 @@
-"""What the lake says of an event type: how far it reaches, and a piece of it."""
+"""What the lake has of an event type: its bounds, and a batch of it.
+
+Apart from the reader, so that whoever only names them (``relay``) does not load Arrow.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +10,20 @@ from aviso_server.core.notification import Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class LakeBounds:
     """What is archived of one event type at one instant."""
 
     first: int
     """Lowest visible archived sequence; ``through + 1`` when there is none."""
     through: int
-    """The archive has considered every sequence up to here; 0 before its first commit."""
+    """The mark: every sequence up to here has been considered; 0 before the first commit."""
     lost: tuple[tuple[int, int], ...] = ()
     """Inclusive ranges that the log trimmed before they were archived, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of the archive."""
+class LakeBatch:
+    """A run of archived entries."""
 
     entries: Sequence[Entry]
     """Ascending by sequence; hidden ones and those not asked for are absent."""

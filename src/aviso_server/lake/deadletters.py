@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from aviso_server.core.notification import Unreadable
-from aviso_server.lake.increments import Followed
+from aviso_server.lake.increments import Increments
 from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints
@@ -77,7 +77,7 @@ def _write(table: DeltaTable, rows: pa.Table, tag: Tag) -> None:
     )
 
 
-class Letters:
+class DeadLetters:
     """Dead letters at one instant."""
 
     def __init__(self, rows: pa.Table, beyond: "pa_ds.Dataset | None" = None) -> None:
@@ -91,7 +91,7 @@ class Letters:
             self._kept[name] = ordered.slice(begin, count).combine_chunks()
 
     def rows(self, event_type: str, first: int, last: int) -> pa.Table | None:
-        """Letters of a range of sequences, ascending; None where there are none."""
+        """DeadLetters of a range of sequences, ascending; None where there are none."""
         if self._beyond is not None:
             return self._read(event_type, first, last)
         kept = self._kept.get(event_type)
@@ -114,7 +114,7 @@ def sequences(rows: pa.Table) -> Ints:
 
 
 def unreadable(rows: pa.Table) -> list[Unreadable]:
-    """Letters as a replay reports them."""
+    """DeadLetters as a replay reports them."""
     columns = [rows[name].to_pylist() for name in COLUMNS[1:]]
     return [
         Unreadable(sequence, ns or 0, subject or "", problem)
@@ -122,20 +122,20 @@ def unreadable(rows: pa.Table) -> list[Unreadable]:
     ]
 
 
-class DeadLetters:
+class DeadLetterTable:
     """The dead letters of a lake, as last looked at."""
 
     def __init__(self, place: Place) -> None:
-        self._followed = Followed(place, DEAD_LETTERS, COLUMNS, most=MANY)
-        self._rows = self._followed.nothing()
-        self._letters = Letters(self._rows)
+        self._increments = Increments(place, DEAD_LETTERS, COLUMNS, most=MANY)
+        self._rows = self._increments.nothing()
+        self._letters = DeadLetters(self._rows)
 
-    def look(self) -> Letters:
+    def look(self) -> DeadLetters:
         """What the table has now."""
-        news = self._followed.look()
+        news = self._increments.look()
         if news is not None:
             self._rows = news.rows if news.anew else pa.concat_tables([self._rows, news.rows])
-            table = self._followed.table if news.over else None
+            table = self._increments.table if news.over else None
             beyond = None if table is None else table.to_pyarrow_dataset()
-            self._letters = Letters(self._rows, beyond)
+            self._letters = DeadLetters(self._rows, beyond)
         return self._letters

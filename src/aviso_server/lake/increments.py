@@ -15,7 +15,7 @@ from aviso_server.lake.storage import LakeFailed, opener
 from aviso_server.lake.table import TABLES, find
 
 
-def renewed(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | None:
+def renew(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | None:
     """The table as it is now, or None where there is none yet."""
     if table is None:
         return find(place, name)
@@ -28,7 +28,7 @@ def renewed(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | N
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Increment:
     """What a look found."""
 
     rows: pa.Table
@@ -38,7 +38,7 @@ class News:
     """There are too many to keep, and ``rows`` has none of them."""
 
 
-class Followed:
+class Increments:
     """The rows of an append-only table, for whoever keeps them in memory."""
 
     def __init__(
@@ -57,9 +57,9 @@ class Followed:
         """The table as last seen."""
         return self._table
 
-    def look(self) -> News | None:
+    def look(self) -> Increment | None:
         """New rows; None where nothing changed."""
-        self._table = renewed(self._place, self._name, self._table)
+        self._table = renew(self._place, self._name, self._table)
         if self._table is None or self._table.version() == self._version:
             return None
         actions = pa.table(self._table.get_add_actions())
@@ -75,7 +75,7 @@ class Followed:
             new = paths if anew else paths - self._known
             rows = self._read({path: sizes[path] for path in sorted(new)})
         self._version, self._known = self._table.version(), paths
-        return News(rows, anew, over)
+        return Increment(rows, anew, over)
 
     def nothing(self) -> pa.Table:
         """A table without rows."""

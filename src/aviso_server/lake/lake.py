@@ -1,4 +1,4 @@
-"""The archive as the server reads it: by sequence and by time, without Spark or Java.
+"""The lake as the server reads it: by sequence and by time, without Spark or Java.
 
 Blocking work runs in a few threads of the lake's own, so that the event loop never waits for a
 disk or an object store. The tables are looked at when a reader needs it, at most every
@@ -19,14 +19,14 @@ from deltalake.exceptions import DeltaError
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.mark import Mark
-from aviso_server.lake.bounds import Extent, Piece
-from aviso_server.lake.deadletters import DeadLetters
-from aviso_server.lake.increments import renewed
+from aviso_server.lake.bounds import LakeBatch, LakeBounds
+from aviso_server.lake.deadletters import DeadLetterTable
+from aviso_server.lake.increments import renew
 from aviso_server.lake.index import Index
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.reader import Reader
-from aviso_server.lake.rowgroups import FileGone, Groups
-from aviso_server.lake.snapshot import Shelf, View, shelf
+from aviso_server.lake.rowgroups import FileGone, RowGroups
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import Tombstones, append_tombstones
 
@@ -50,76 +50,77 @@ class Lake:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._place = place
-        self._tables = _Tables(place, refresh_s, clock)
-        self._reader = Reader(Groups(place, cache_bytes=cache_bytes))
+        self._snapshots = _Snapshots(place, refresh_s, clock)
+        self._reader = Reader(RowGroups(place, cache_bytes=cache_bytes))
         self._firsts: dict[str, int] = {}
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="lake")
 
-    async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
+    async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
         """What is archived and visible; ``fresh`` looks at the table now."""
-        return await self._run(self._extent, event_type, fresh=fresh)
+        return await self._ask(self._bounds, event_type, fresh=fresh)
 
     async def mark(self, event_type: str) -> Mark:
         """How far an event type is archived now, and the proof of it."""
-        return await self._run(lambda ours: ours.mark, event_type, fresh=True)
+        return await self._ask(lambda ours: ours.mark, event_type, fresh=True)
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Piece:
-        """A piece of ``first..last``, at most ``limit`` entries; what lies above the mark is not
-        considered."""
+    ) -> LakeBatch:
+        """At most ``limit`` entries of ``first..last``; none above the mark."""
 
-        def read(ours: Shelf) -> Piece:
+        def read(ours: EventTypeSnapshot) -> LakeBatch:
             return self._reader.read(ours, first, last, limit=limit, wanted=wanted)
 
-        return await self._run(read, event_type)
+        return await self._ask(read, event_type)
 
     async def first_since(self, event_type: str, ns: int) -> int | None:
         """The lowest visible archived sequence stored at or after a time."""
-        return await self._run(lambda ours: self._reader.first(ours, least=1, since=ns), event_type)
+        return await self._ask(lambda ours: self._reader.first(ours, least=1, since=ns), event_type)
 
     async def last_until(self, event_type: str, ns: int) -> int | None:
         """The highest visible archived sequence stored at or before a time."""
-        return await self._run(lambda ours: self._reader.last(ours, until=ns), event_type)
+        return await self._ask(lambda ours: self._reader.last(ours, until=ns), event_type)
 
     async def hide(self, event_type: str, first: int, last: int, *, kind: str) -> None:
         """Write a tombstone; it is durable on return, and every process's next look sees it."""
-        await self._guarded(self._hide, event_type, (first, last), kind)
+        await self._in_thread(self._hide, event_type, (first, last), kind)
 
     async def event_types(self) -> list[str]:
         """Event types with archived notifications, hidden or not."""
-        return await self._guarded(lambda: self._tables.view(fresh=True).index.event_types)
+        return await self._in_thread(lambda: self._snapshots.newest(fresh=True).index.event_types)
 
     async def close(self) -> None:
         """Let running reads end; those that wait are dropped."""
         await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
 
-    def _extent(self, ours: Shelf) -> Extent:
+    def _bounds(self, ours: EventTypeSnapshot) -> LakeBounds:
         name = ours.event_type
         # The beginning only ever moves up: where it was is a good place to look from.
         least = min(self._firsts.get(name, 1), ours.through + 1)
         first = self._reader.first(ours, least=least) or ours.through + 1
         if ours.through:
             self._firsts[name] = first
-        return Extent(first, ours.through, ours.lost.pairs())
+        return LakeBounds(first, ours.through, ours.lost.pairs())
 
     def _hide(self, event_type: str, span: tuple[int, int], kind: str) -> None:
         append_tombstones(self._place, [(event_type, *span)], kind=kind)
-        self._tables.view(fresh=True)
+        self._snapshots.newest(fresh=True)
 
-    async def _run(
-        self, work: Callable[[Shelf], _T], event_type: str, *, fresh: bool = False
+    async def _ask(
+        self, question: Callable[[EventTypeSnapshot], _T], event_type: str, *, fresh: bool = False
     ) -> _T:
-        return await self._guarded(self._on_shelf, work, event_type, fresh)
+        """The answer of a snapshot, in a thread."""
 
-    def _on_shelf(self, work: Callable[[Shelf], _T], event_type: str, fresh: bool) -> _T:  # noqa: FBT001
-        try:
-            return work(self._tables.shelf(event_type, fresh=fresh))
-        except FileGone:
-            # Compacted and vacuumed since our look.
-            return work(self._tables.shelf(event_type, fresh=True))
+        def answer() -> _T:
+            try:
+                return question(self._snapshots.of(event_type, fresh=fresh))
+            except FileGone:
+                # Compacted and vacuumed since the snapshot was taken.
+                return question(self._snapshots.of(event_type, fresh=True))
 
-    async def _guarded(self, work: Callable[..., _T], *arguments: object) -> _T:
+        return await self._in_thread(answer)
+
+    async def _in_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._pool, work, *arguments)
@@ -130,8 +131,8 @@ class Lake:
             raise HistoryFailed("Failed to read history", details=details) from error
 
 
-class _Tables:
-    """The newest view of the tables, shared by all threads."""
+class _Snapshots:
+    """The newest snapshot, shared by all threads."""
 
     def __init__(self, place: Place, refresh_s: float, clock: Callable[[], float]) -> None:
         self._place = place
@@ -139,35 +140,36 @@ class _Tables:
         self._clock = clock
         self._lock = threading.Lock()
         self._table: DeltaTable | None = None
-        self._letters = DeadLetters(place)
+        self._letters = DeadLetterTable(place)
         self._tombstones = Tombstones(place)
-        self._view: View | None = None
-        self._looked = 0.0
-        """When the newest look began."""
+        self._newest: Snapshot | None = None
+        self._taken = 0.0
+        """When taking the newest one began."""
 
-    def view(self, *, fresh: bool = False) -> View:
+    def newest(self, *, fresh: bool = False) -> Snapshot:
         """The tables as they are now, or as they were a moment ago."""
         needed = self._clock() if fresh else self._clock() - self._refresh_s
         with self._lock:
             return self._since(needed)
 
-    def shelf(self, event_type: str, *, fresh: bool = False) -> Shelf:
-        """An event type in that view."""
+    def of(self, event_type: str, *, fresh: bool = False) -> EventTypeSnapshot:
+        """An event type in that snapshot."""
         needed = self._clock() if fresh else self._clock() - self._refresh_s
         with self._lock:
-            return shelf(self._since(needed), event_type)
+            return self._since(needed).of(event_type)
 
-    def _since(self, needed: float) -> View:
-        # A look that began after the caller asked is fresh enough, whoever it was for.
-        if self._view is None or self._looked < needed:
+    def _since(self, needed: float) -> Snapshot:
+        # One that was begun after the caller asked is fresh enough, whoever it was for.
+        if self._newest is None or self._taken < needed:
             began = self._clock()
-            self._view = self._look()
-            self._looked = began
-        return self._view
+            self._newest = self._take()
+            self._taken = began
+        return self._newest
 
-    def _look(self) -> View:
-        self._table = renewed(self._place, NOTIFICATIONS, self._table)
-        known = None if self._view is None else self._view.index
+    def _take(self) -> Snapshot:
+        # Notifications first: see Snapshot.
+        self._table = renew(self._place, NOTIFICATIONS, self._table)
+        known = None if self._newest is None else self._newest.index
         version = -1 if self._table is None else self._table.version()
         index = known if known is not None and known.version == version else Index(self._table)
-        return View(index, self._letters.look(), self._tombstones.look())
+        return Snapshot(index, self._letters.look(), self._tombstones.look())

@@ -1,9 +1,9 @@
-"""Reading a range of the archive in sequence order, a bounded piece at a time.
+"""Reading a range of the lake in sequence order, a bounded batch at a time.
 
 Theory of operation
-A piece covers a window of sequences. Row groups are taken by their first sequence until enough
+A batch covers a window of sequences. Row groups are taken by their first sequence until enough
 rows are there, and the window ends where the next group begins: everything inside it is then in
-the groups that were taken, also where files or groups overlap. Groups that cannot match, by their
+the groups that were taken, even where files or groups overlap. Groups that cannot match, by their
 statistics, are not opened and cost nothing, so a window of a filter that matches little is wide.
 
 What is hidden is left out. Dead letters come in their place, whatever the filter.
@@ -20,23 +20,23 @@ from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Box
 from aviso_server.core.notification import Entry
 from aviso_server.core.ring import Mask
-from aviso_server.lake.bounds import Piece
+from aviso_server.lake.bounds import LakeBatch
 from aviso_server.lake.deadletters import sequences, unreadable
 from aviso_server.lake.index import Files
 from aviso_server.lake.predicate import mask, region
 from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import batch_to_records
-from aviso_server.lake.rowgroups import ORDER, REST, TEST, Groups, Part
-from aviso_server.lake.snapshot import Shelf
+from aviso_server.lake.rowgroups import ORDER, REST, TEST, Columns, RowGroups
+from aviso_server.lake.snapshot import EventTypeSnapshot
 
 ROWS = 32_768
-"""Rows a piece is looked for in, two full row groups: some 50 ms."""
+"""Rows a batch is looked for in, two full row groups: some 50 ms."""
 
 FILES = 32
-"""Files that are opened for a piece, so that many small ones do not make it slow."""
+"""Files that are opened for a batch, so that many small ones do not make it slow."""
 
-PIECE_BYTES = 8_388_608
-"""What the records of a piece may weigh, roughly: payloads can be large."""
+BATCH_BYTES = 8_388_608
+"""What the records of a batch may weigh, roughly: payloads can be large."""
 
 CHUNK = 4096
 """Rows a filter is tried on together: most requests have found enough before a group ends."""
@@ -56,76 +56,85 @@ class _Group:
 class Reader:
     """Reads an event type of the lake."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: RowGroups) -> None:
         self._groups = groups
 
     def read(
-        self, shelf: Shelf, first: int, last: int, *, limit: int, wanted: Filter | None
-    ) -> Piece:
+        self,
+        archived: EventTypeSnapshot,
+        first: int,
+        last: int,
+        *,
+        limit: int,
+        wanted: Filter | None,
+    ) -> LakeBatch:
         """At least one step of ``first..last``, and at most ``limit`` entries of it."""
-        last = min(last, shelf.through)
-        begin = shelf.hidden.after(first)
+        last = min(last, archived.through)
+        begin = archived.hidden.after(first)
         if begin > last:
-            return Piece((), max(first, last + 1))
+            return LakeBatch((), max(first, last + 1))
         if wanted == Filter():
             wanted = None
         taken: list[_Group] = []
         end = last
-        if shelf.files is not None:
+        if archived.files is not None:
             # Without a filter nearly every row counts.
             rows = ROWS if wanted is not None else min(limit, ROWS)
-            taken, end = self._window(shelf.files, (begin, last), rows, region(wanted))
+            taken, end = self._window(archived.files, (begin, last), rows, region(wanted))
         found: list[Entry] = []
         full = False
         for rows_ in self._ordered(taken):
-            some, full = self._entries(rows_, shelf, (begin, end), limit - len(found), wanted)
+            some, full = self._entries(rows_, archived, (begin, end), limit - len(found), wanted)
             found += some
             if full:
                 break
         # A full answer ends where it ends; letters behind that belong to the next one.
         reached = found[-1].sequence if full else end
-        found = _with_letters(found, shelf, begin, reached)[:limit]
+        found = _with_letters(found, archived, begin, reached)[:limit]
         full = full or len(found) == limit
-        return Piece(found, found[-1].sequence + 1 if full else end + 1)
+        return LakeBatch(found, found[-1].sequence + 1 if full else end + 1)
 
-    def first(self, shelf: Shelf, *, least: int, since: int = -MOST) -> int | None:
+    def first(self, archived: EventTypeSnapshot, *, least: int, since: int = -MOST) -> int | None:
         """The lowest visible sequence from ``least`` on that was stored at or after a time."""
         best = MOST
-        least = shelf.hidden.after(least)
-        if shelf.files is not None:
-            for file in shelf.files.ranges.rising(least, shelf.through, since=since):
-                if shelf.files.ranges.first[file] > best:
+        least = archived.hidden.after(least)
+        if archived.files is not None:
+            for file in archived.files.ranges.rising(least, archived.through, since=since):
+                if archived.files.ranges.first[file] > best:
                     break
-                best = min(best, self._lowest(shelf, file, least, since))
-        letters = shelf.letters.rows(shelf.event_type, least, min(best, shelf.through))
+                best = min(best, self._lowest(archived, file, least, since))
+        letters = archived.letters.rows(archived.event_type, least, min(best, archived.through))
         if letters is not None:
             there = sequences(letters)
             late = np.asarray(letters["time_ns"].fill_null(0), np.int64) >= since
-            there = there[late & ~shelf.hidden.mask(there)]
+            there = there[late & ~archived.hidden.mask(there)]
             best = min(best, int(there.min(initial=MOST)))
         return best if best < MOST else None
 
-    def last(self, shelf: Shelf, *, until: int = MOST) -> int | None:
+    def last(self, archived: EventTypeSnapshot, *, until: int = MOST) -> int | None:
         """The highest visible sequence that was stored at or before a time."""
         best = 0
-        most = shelf.hidden.before(shelf.through)
-        if shelf.files is not None:
-            for file in shelf.files.ranges.falling(most, until=until):
-                if shelf.files.ranges.last[file] < best:
+        most = archived.hidden.before(archived.through)
+        if archived.files is not None:
+            for file in archived.files.ranges.falling(most, until=until):
+                if archived.files.ranges.last[file] < best:
                     break
-                best = max(best, self._highest(shelf, file, most, until))
-        letters = shelf.letters.rows(shelf.event_type, best + 1, most)
+                best = max(best, self._highest(archived, file, most, until))
+        letters = archived.letters.rows(archived.event_type, best + 1, most)
         if letters is not None:
             there = sequences(letters)
             early = np.asarray(letters["time_ns"].fill_null(0), np.int64) <= until
-            there = there[early & ~shelf.hidden.mask(there)]
+            there = there[early & ~archived.hidden.mask(there)]
             best = max(best, int(there.max(initial=0)))
         return best or None
 
     def _window(
         self, files: Files, span: tuple[int, int], rows: int, box: Box | None
     ) -> tuple[list[_Group], int]:
-        """Groups that hold what can match, and up to which sequence they hold all of it."""
+        """RowGroups that hold what can match, and up to which sequence they hold all of it."""
+        # A merge of two ordered sequences of beginnings: files that are not opened yet, and the
+        # groups of those that are. Both come by first sequence, so whatever has not been taken
+        # begins at ``following`` or later, and everything before that is in ``taken``.
         first, last = span
         upcoming = files.ranges.rising(first, last, box=box)
         file = next(upcoming, None)
@@ -137,8 +146,11 @@ class Reader:
             following = min(next_file, waiting[0].first if waiting else MOST)
             if following > last:
                 return taken, last
+            # Enough, but a window of nothing would be asked for again for ever: groups that begin
+            # at or before the first sequence are taken, however many there are.
             if (held >= rows or opened >= FILES) and following > first:
                 return taken, following - 1
+            # A file that begins no later than the next group may hold one that begins earlier.
             if file is not None and next_file == following:
                 for group in self._groups_of(files, file, span, box):
                     heappush(waiting, group)
@@ -165,7 +177,7 @@ class Reader:
             )
 
     def _ordered(self, taken: Sequence[_Group]) -> Iterator["_Rows"]:
-        """Groups one after the other; those that overlap, as one."""
+        """RowGroups one after the other; those that overlap, as one."""
         together: list[_Group] = []
         for group in taken:
             if together and group.first > max(item.last for item in together):
@@ -177,7 +189,11 @@ class Reader:
 
     @staticmethod
     def _entries(
-        rows: "_Rows", shelf: Shelf, span: tuple[int, int], limit: int, wanted: Filter | None
+        rows: "_Rows",
+        archived: EventTypeSnapshot,
+        span: tuple[int, int],
+        limit: int,
+        wanted: Filter | None,
     ) -> tuple[list[Entry], bool]:
         """Up to ``limit`` visible records that are asked for; whether there may be more here."""
         begin, end = np.searchsorted(rows.sequences, [span[0], span[1] + 1]).tolist()
@@ -185,7 +201,7 @@ class Reader:
         count = 0
         while begin < end and count < limit:
             stop = min(end, begin + (CHUNK if wanted is not None else limit - count))
-            keep: Mask = ~shelf.hidden.mask(rows.sequences[begin:stop])
+            keep: Mask = ~archived.hidden.mask(rows.sequences[begin:stop])
             if wanted is not None and keep.any():
                 tested = mask(wanted, rows.part(TEST).slice(begin, stop - begin))
                 keep &= np.asarray(tested)
@@ -195,33 +211,33 @@ class Reader:
             begin = stop
         if not count:
             return [], False
-        batch = rows.take(np.concatenate(chosen)[: rows.most(PIECE_BYTES)])
-        found: list[Entry] = [*batch_to_records(batch, event_type=shelf.event_type)]
+        batch = rows.take(np.concatenate(chosen)[: rows.most(BATCH_BYTES)])
+        found: list[Entry] = [*batch_to_records(batch, event_type=archived.event_type)]
         return found, len(found) == limit or len(found) < count
 
-    def _lowest(self, shelf: Shelf, file: int, least: int, since: int) -> int:
-        assert shelf.files is not None  # noqa: S101 - the caller has the file from there
-        path, size = shelf.files.path(file), shelf.files.size(file)
+    def _lowest(self, archived: EventTypeSnapshot, file: int, least: int, since: int) -> int:
+        assert archived.files is not None  # noqa: S101 - the caller has the file from there
+        path, size = archived.files.path(file), archived.files.size(file)
         footer = self._groups.footer(path, size=size)
         best = MOST
-        for place in footer.ranges.rising(least, shelf.through, since=since):
+        for place in footer.ranges.rising(least, archived.through, since=since):
             if footer.ranges.first[place] > best:
                 break
             there, times = self._times(path, footer.numbers[place], size)
-            fit = (there >= least) & (times >= since) & ~shelf.hidden.mask(there)
+            fit = (there >= least) & (times >= since) & ~archived.hidden.mask(there)
             best = min(best, int(there[fit].min(initial=MOST)))
         return best
 
-    def _highest(self, shelf: Shelf, file: int, most: int, until: int) -> int:
-        assert shelf.files is not None  # noqa: S101 - the caller has the file from there
-        path, size = shelf.files.path(file), shelf.files.size(file)
+    def _highest(self, archived: EventTypeSnapshot, file: int, most: int, until: int) -> int:
+        assert archived.files is not None  # noqa: S101 - the caller has the file from there
+        path, size = archived.files.path(file), archived.files.size(file)
         footer = self._groups.footer(path, size=size)
         best = 0
         for place in footer.ranges.falling(most, until=until):
             if footer.ranges.last[place] < best:
                 break
             there, times = self._times(path, footer.numbers[place], size)
-            fit = (there <= most) & (times <= until) & ~shelf.hidden.mask(there)
+            fit = (there <= most) & (times <= until) & ~archived.hidden.mask(there)
             best = max(best, int(there[fit].max(initial=0)))
         return best
 
@@ -236,7 +252,7 @@ class Reader:
 class _Rows:
     """The rows of a group, or of several that overlap, in sequence order."""
 
-    def __init__(self, groups: Groups, taken: Sequence[_Group]) -> None:
+    def __init__(self, groups: RowGroups, taken: Sequence[_Group]) -> None:
         self._groups = groups
         self._taken = taken
         self._order: pa.Array | None = None
@@ -246,11 +262,11 @@ class _Rows:
             self._order, there = pa.array(order), there[order]
         self.sequences: Ints = there
 
-    def part(self, part: Part) -> pa.RecordBatch:
+    def part(self, part: Columns) -> pa.RecordBatch:
         """Some columns of all rows."""
         return self.parts((part,))[0]
 
-    def parts(self, wanted: tuple[Part, ...]) -> list[pa.RecordBatch]:
+    def parts(self, wanted: tuple[Columns, ...]) -> list[pa.RecordBatch]:
         """Several parts at once, which are decoded together."""
         found = [self._groups.parts(g.path, g.number, wanted, size=g.size) for g in self._taken]
         merged = [_joined(batches) for batches in zip(*found, strict=True)]
@@ -283,9 +299,11 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
 
 
-def _with_letters(found: list[Entry], shelf: Shelf, first: int, last: int) -> list[Entry]:
-    letters = shelf.letters.rows(shelf.event_type, first, last)
+def _with_letters(
+    found: list[Entry], archived: EventTypeSnapshot, first: int, last: int
+) -> list[Entry]:
+    letters = archived.letters.rows(archived.event_type, first, last)
     if letters is None:
         return found
-    seen = letters.filter(pa.array(~shelf.hidden.mask(sequences(letters))))
+    seen = letters.filter(pa.array(~archived.hidden.mask(sequences(letters))))
     return sorted([*found, *unreadable(seen)], key=lambda entry: entry.sequence)

@@ -25,7 +25,7 @@ TEST: Final = ("identifier", "geometry", *BOX)
 REST: Final = ("topic", "subject", "payload", "polygon")
 """Parts of a row: what orders it, what filters look at, and what is only shown."""
 
-Part = tuple[str, ...]
+Columns = tuple[str, ...]
 _T = TypeVar("_T")
 
 
@@ -43,7 +43,7 @@ class Footer:
     ranges: Ranges
 
 
-class Groups:
+class RowGroups:
     """Row groups by file and number."""
 
     def __init__(self, place: Place, *, cache_bytes: int) -> None:
@@ -63,11 +63,11 @@ class Groups:
         return footer
 
     def parts(
-        self, path: str, number: int, wanted: Iterable[Part], *, size: int | None = None
+        self, path: str, number: int, wanted: Iterable[Columns], *, size: int | None = None
     ) -> list[pa.RecordBatch]:
         """Parts of a row group; those that are not in the cache are decoded together."""
         wanted = tuple(wanted)
-        found: dict[Part, pa.RecordBatch] = {
+        found: dict[Columns, pa.RecordBatch] = {
             part: self._cache.get((path, number, part)) for part in wanted
         }
         missing = [part for part, batch in found.items() if batch is None]
@@ -123,7 +123,7 @@ class Cache:
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._lock = threading.Lock()
-        self._items: OrderedDict[tuple[str, int, Part], tuple[object, int]] = OrderedDict()
+        self._items: OrderedDict[tuple[str, int, Columns], tuple[object, int]] = OrderedDict()
         self._bytes = 0
 
     @property
@@ -131,7 +131,7 @@ class Cache:
         """What is held."""
         return self._bytes
 
-    def get(self, key: tuple[str, int, Part]) -> object:
+    def get(self, key: tuple[str, int, Columns]) -> object:
         """The thing, or None."""
         with self._lock:
             item = self._items.get(key)
@@ -140,7 +140,7 @@ class Cache:
             self._items.move_to_end(key)
             return item[0]
 
-    def put(self, key: tuple[str, int, Part], thing: object, size: int) -> None:
+    def put(self, key: tuple[str, int, Columns], thing: object, size: int) -> None:
         """Keep a thing; one that is larger than everything allowed is not kept."""
         if size > self._limit:
             return

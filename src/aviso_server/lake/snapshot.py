@@ -3,32 +3,44 @@
 from dataclasses import dataclass
 
 from aviso_server.core.mark import Mark
-from aviso_server.lake.deadletters import Letters
+from aviso_server.lake.deadletters import DeadLetters
 from aviso_server.lake.index import Files, Index
-from aviso_server.lake.tombstones import NOTHING, Graves, Intervals
+from aviso_server.lake.tombstones import NOTHING, Hidden, Intervals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """One look at the tables, in the order in which they are written to in reverse.
+class Snapshot:
+    """The tables at one instant, as the archive job left them.
 
-    Letters and tombstones are written before the commit that covers their sequences, so they are
-    looked at after it: none of them is missing up to the mark.
+    The job writes dead letters and tombstones before the commit that covers their sequences. So
+    whoever takes a snapshot reads the notifications first and these two afterwards: then none of
+    them is missing up to the mark.
     """
 
     index: Index
-    letters: Letters
-    graves: Graves
+    letters: DeadLetters
+    tombstones: Hidden
+
+    def of(self, event_type: str) -> "EventTypeSnapshot":
+        """One event type; to be asked while the snapshot is the newest (``Index.mark``)."""
+        return EventTypeSnapshot(
+            event_type,
+            self.index.mark(event_type),
+            self.index.files(event_type),
+            self.letters,
+            self.tombstones.hidden.get(event_type, NOTHING),
+            self.tombstones.lost.get(event_type, NOTHING),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shelf:
-    """One event type in a view."""
+class EventTypeSnapshot:
+    """What is archived of one event type at one instant."""
 
     event_type: str
     mark: Mark
     files: Files | None
-    letters: Letters
+    letters: DeadLetters
     hidden: Intervals
     lost: Intervals
 
@@ -36,15 +48,3 @@ class Shelf:
     def through(self) -> int:
         """Every sequence up to here has been considered."""
         return self.mark.through
-
-
-def shelf(view: View, event_type: str) -> Shelf:
-    """An event type; to be asked while the view is the newest (``Index.mark``)."""
-    return Shelf(
-        event_type,
-        view.index.mark(event_type),
-        view.index.files(event_type),
-        view.letters,
-        view.graves.hidden.get(event_type, NOTHING),
-        view.graves.lost.get(event_type, NOTHING),
-    )

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from aviso_server.core.ring import Mask
-from aviso_server.lake.increments import Followed
+from aviso_server.lake.increments import Increments
 from aviso_server.lake.layout import LOST, TOMBSTONE_TABLE, TOMBSTONES, Place
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints
@@ -83,7 +83,7 @@ NOTHING = Intervals()
 
 
 @dataclass(frozen=True, slots=True)
-class Graves:
+class Hidden:
     """The ranges of every event type at one instant."""
 
     hidden: dict[str, Intervals] = field(default_factory=dict)
@@ -94,15 +94,15 @@ class Tombstones:
     """The tombstones of a lake, as last looked at."""
 
     def __init__(self, place: Place) -> None:
-        self._followed = Followed(place, TOMBSTONES, ("event_type", "first", "last", "kind"))
-        self._graves = Graves()
+        self._increments = Increments(place, TOMBSTONES, ("event_type", "first", "last", "kind"))
+        self._hidden = Hidden()
 
-    def look(self) -> Graves:
+    def look(self) -> Hidden:
         """What the table has now."""
-        news = self._followed.look()
+        news = self._increments.look()
         if news is not None:
-            self._graves = _added(Graves() if news.anew else self._graves, news.rows)
-        return self._graves
+            self._hidden = _added(Hidden() if news.anew else self._hidden, news.rows)
+        return self._hidden
 
 
 def append_tombstones(
@@ -138,17 +138,17 @@ def _compact(place: Place) -> None:
         ensure(place, TOMBSTONES).optimize.compact()
 
 
-def _added(graves: Graves, rows: pa.Table) -> Graves:
+def _added(tombstones: Hidden, rows: pa.Table) -> Hidden:
     """With the ranges of these rows."""
     is_lost = np.asarray(pc.equal(rows["kind"], LOST), np.bool_)
-    hidden, lost = dict(graves.hidden), dict(graves.lost)
+    hidden, lost = dict(tombstones.hidden), dict(tombstones.lost)
     for target, chosen in ((hidden, ~is_lost), (lost, is_lost)):
         some = rows.filter(pa.array(chosen))
         first, last = np.asarray(some["first"], np.int64), np.asarray(some["last"], np.int64)
         for name, places in _groups(some["event_type"].to_pylist()).items():
             known = target.get(name, NOTHING)
             target[name] = known.joined(first[places], last[places])
-    return Graves(hidden, lost)
+    return Hidden(hidden, lost)
 
 
 def _groups(names: list[str]) -> dict[str, list[int]]:

@@ -1,6 +1,6 @@
 """What an administrator does to stored notifications.
 
-With an archive, what is removed is hidden there first and then taken from the log. The order
+With a lake, what is removed is hidden there first and then taken from the log. The order
 matters: the archive job may have read a notification that it has not committed yet, so everything
 is hidden whether it is archived or not; and a removal that failed half-way is completed by the
 next one, which still finds it in the log.
@@ -14,11 +14,11 @@ from aviso_server.backends.backend import Backend
 from aviso_server.backends.metered import timed, unmetered
 from aviso_server.core.errors import InvalidRequest, NotFound
 from aviso_server.core.schema import Catalogue
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 DELETED, WIPED = "deleted", "wiped"
-"""Why something is hidden in the archive (lake/layout.py)."""
+"""Why something is hidden in the lake (lake/layout.py)."""
 
 _SEQUENCE = re.compile(r"\+?0*([0-9]{1,20})")
 
@@ -30,7 +30,7 @@ class Administration:
     backend: Backend
     catalogue: Catalogue
     metrics: Metrics = SILENT
-    archive: Archive | None = None
+    lake: LakeTier | None = None
 
     async def wipe(self, name: str) -> tuple[str, int]:
         """Remove every notification of one event type; which one, and how many the log had."""
@@ -65,46 +65,45 @@ class Administration:
         return event_type, sequence
 
     async def _wipe(self, backend: Backend, event_type: str) -> int:
-        if self.archive is None:
+        if self.lake is None:
             return await backend.wipe(event_type)
         before = await backend.bounds(event_type)
-        last = max(before.last, (await self.archive.extent(event_type, fresh=True)).through)
+        last = max(before.last, (await self.lake.bounds(event_type, fresh=True)).through)
         if last:
-            await self.archive.hide(event_type, 1, last, kind=WIPED)
+            await self.lake.hide(event_type, 1, last, kind=WIPED)
         removed = await backend.wipe(event_type)
         # What came in between was removed as well. Retention may have made them fewer: then the
         # first of them are hidden, never one that is still there.
         late = removed - (before.last - before.first + 1 - before.deleted)
         if late > 0:
-            await self.archive.hide(event_type, 1, before.last + late, kind=WIPED)
+            await self.lake.hide(event_type, 1, before.last + late, kind=WIPED)
         return removed
 
     async def _delete(self, event_type: str, sequence: int) -> bool:
-        if self.archive is None:
+        if self.lake is None:
             return await self.backend.delete(event_type, sequence)
         if sequence > (await self.backend.bounds(event_type)).last:
             return False
-        archived = await self._archived(self.archive, event_type, sequence)
+        archived = await self._archived(self.lake, event_type, sequence)
         logged = await unmetered(self.backend).read(event_type, sequence, sequence, limit=1)
         if not archived and not logged.entries:
             return False
-        await self.archive.hide(event_type, sequence, sequence, kind=DELETED)
+        await self.lake.hide(event_type, sequence, sequence, kind=DELETED)
         return await self.backend.delete(event_type, sequence) or archived
 
-    async def _archived(self, archive: Archive, event_type: str, sequence: int) -> bool:
-        """Whether the archive shows it, as of now."""
-        extent = await archive.extent(event_type, fresh=True)
-        if sequence > extent.through:
+    async def _archived(self, lake: LakeTier, event_type: str, sequence: int) -> bool:
+        """Whether the lake shows it, as of now."""
+        if sequence > (await lake.bounds(event_type, fresh=True)).through:
             return False
-        return bool((await archive.read(event_type, sequence, sequence, limit=1)).entries)
+        return bool((await lake.read(event_type, sequence, sequence, limit=1)).entries)
 
     async def _resolve(self, name: str) -> str | None:
         return self.catalogue.resolve(name, await self._stored(self.backend))
 
     async def _stored(self, backend: Backend) -> Sequence[str]:
-        """Event types that the log or the archive has."""
+        """Event types that the log or the lake has."""
         logged = await backend.event_types()
-        archived = await self.archive.event_types() if self.archive is not None else ()
+        archived = await self.lake.event_types() if self.lake is not None else ()
         return [*logged, *archived]
 
     def _known(self) -> str:

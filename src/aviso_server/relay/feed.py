@@ -10,7 +10,7 @@ Rules
   there. No control frame marks the switch and the cap does not apply.
 - Retention may overtake a reader. Before the first batch nothing was promised, so history just
   begins later, with the gap signal where one is due. Afterwards it is a failure.
-- What is missing between the archive and the log, or inside the archive, is signalled where it is
+- What is missing between the lake and the log, or inside the lake, is signalled where it is
   missing, and history goes on. A slow reader on its way back to live is owed it: a failure.
 - A failure gives one ``error`` and the closing frame, never a false ``replay_completed``.
 - Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
@@ -68,7 +68,7 @@ from aviso_server.relay.pulse import Ended, Pulse, Stop
 from aviso_server.relay.query import Query, StreamRules
 from aviso_server.relay.quota import Quota
 from aviso_server.relay.readers import Readers
-from aviso_server.relay.render import shown
+from aviso_server.relay.render import render
 from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
@@ -339,7 +339,7 @@ class Feed:
         size = 0
         renderer = self._sources.renderer
         for entry in entries:
-            frame = shown(renderer, entry, name)
+            frame = render(renderer, entry, name)
             if isinstance(frame, Unreadable):
                 frame = self._not_rendered(frame)
             elif not quota.take():

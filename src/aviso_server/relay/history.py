@@ -1,9 +1,9 @@
 """The past of a stream as one thing to read, whichever tiers it is made of.
 
 Rules
-- Memory first, then the log, the archive only below the log. All three are joined by sequence.
-- What is gone from the log was removed by somebody or is looked for in the archive. It counts as
-  lost only after a look at the archive that is younger than the look at the log: the archive job
+- Memory first, then the log, the lake only below the log. All three are joined by sequence.
+- What is gone from the log was removed by somebody or is looked for in the lake. It counts as
+  lost only after a look at the lake that is younger than the look at the log: the archive job
   may have taken it in between.
 - A reader sees every deletion made before it began, also by other processes. It is ``fresh`` with
   its first read; and whoever finds that the log begins later than before looks afresh too.
@@ -20,7 +20,7 @@ from typing import Protocol
 
 from aviso_server.backends.backend import Backend, Batch, Bounds
 from aviso_server.core.filter import Filter
-from aviso_server.relay.lake import Archive, Joined, Skip
+from aviso_server.relay.lake import Joined, LakeTier, Skip
 from aviso_server.relay.recent import Recent
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
@@ -70,29 +70,29 @@ class _Floor:
 
     bounds: Bounds
     looked_below: int = 0
-    """The archive was looked at when the log was already known to begin here."""
+    """The lake was looked at when the log was already known to begin here."""
 
 
 class Tiers:
-    """The newest entries from memory, the others from the log, the oldest from the archive."""
+    """The newest entries from memory, the others from the log, the oldest from the lake."""
 
     def __init__(
         self,
-        store: Backend,
+        log: Backend,
         recent: Callable[[str], Recent | None],
         *,
-        archive: Archive | None = None,
+        lake: LakeTier | None = None,
         metrics: Metrics = SILENT,
     ) -> None:
-        self._store = store
+        self._log = log
         self._recent = recent
-        self._archive = archive
+        self._lake = lake
         self._metrics = metrics
         self._floors: OrderedDict[str, _Floor] = OrderedDict()
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of the log now; what is held in memory is checked against them."""
-        bounds = await self._store.bounds(event_type)
+        bounds = await self._log.bounds(event_type)
         if (recent := self._recent(event_type)) is not None:
             recent.agree(bounds)
         self._note(event_type, bounds)
@@ -116,65 +116,65 @@ class Tiers:
         wanted: Filter | None = None,
         fresh: bool = False,
     ) -> Batch:
-        """From memory when it reaches back far enough, else from the log, else from the archive."""
+        """From memory when it reaches back far enough, else from the log, else from the lake."""
         held = self.at_hand(event_type, first, last, limit=limit)
         if held is not None:
             return held
         recent = self._recent(event_type)
         if recent is not None and first < recent.first:
             last = min(last, recent.first - 1)
-        archive, floor = self._archive, self._floors.get(event_type)
-        if archive is None or floor is None or first >= floor.bounds.first:
-            self._metrics.history_read("store")
-            batch = await self._store.read(event_type, first, last, limit=limit, wanted=wanted)
-            if archive is None or first >= batch.bounds.first:
+        lake, floor = self._lake, self._floors.get(event_type)
+        if lake is None or floor is None or first >= floor.bounds.first:
+            self._metrics.history_read("log")
+            batch = await self._log.read(event_type, first, last, limit=limit, wanted=wanted)
+            if lake is None or first >= batch.bounds.first:
                 return batch
             # The log begins later. What it gave is asked for again when its turn comes.
             floor = self._note(event_type, batch.bounds)
-        joined, skip = await self._below(archive, event_type, first, floor, fresh=fresh)
+        joined, skip = await self._below(lake, event_type, first, floor, fresh=fresh)
         if skip is not None:
             return Batch((), skip.following, joined.seen, missing=skip.lost)
         self._metrics.history_read("lake")
         last = min(last, joined.reach(first))
-        piece = await archive.read(event_type, first, last, limit=limit, wanted=wanted)
+        piece = await lake.read(event_type, first, last, limit=limit, wanted=wanted)
         return Batch(piece.entries, piece.following, joined.seen)
 
     async def first_since(self, event_type: str, ns: int) -> int:
         """Lowest stored sequence at or after a storage time, in any tier."""
-        found = await self._store.first_since(event_type, ns)
-        if (archive := self._archive) is None:
+        found = await self._log.first_since(event_type, ns)
+        if (lake := self._lake) is None:
             return found
         bounds = await self.bounds(event_type)
         if found > bounds.first:
             return found  # the log begins before that time, and all below is older still
-        await archive.extent(event_type, fresh=True)
-        archived = await archive.first_since(event_type, ns)
+        await lake.bounds(event_type, fresh=True)
+        archived = await lake.first_since(event_type, ns)
         return found if archived is None else min(found, archived)
 
     async def last_until(self, event_type: str, ns: int) -> int:
         """Highest stored sequence at or before a storage time, in any tier."""
-        found = await self._store.last_until(event_type, ns)
-        if (archive := self._archive) is None:
+        found = await self._log.last_until(event_type, ns)
+        if (lake := self._lake) is None:
             return found
         bounds = await self.bounds(event_type)
         if found >= bounds.first:
             return found
-        extent = await archive.extent(event_type, fresh=True)
-        archived = await archive.last_until(event_type, ns)
-        return Joined(bounds, extent).first - 1 if archived is None else archived
+        below = await lake.bounds(event_type, fresh=True)
+        archived = await lake.last_until(event_type, ns)
+        return Joined(bounds, below).first - 1 if archived is None else archived
 
     async def _below(
-        self, archive: Archive, event_type: str, first: int, floor: _Floor, *, fresh: bool
+        self, lake: LakeTier, event_type: str, first: int, floor: _Floor, *, fresh: bool
     ) -> tuple[Joined, Skip | None]:
-        """What log and archive have together, for a sequence that the log does not have."""
-        bounds = floor.bounds  # as they are before the archive is looked at
+        """What log and lake have together, for a sequence that the log does not have."""
+        bounds = floor.bounds  # as they are before the lake is looked at
         fresh = fresh or first >= floor.looked_below
-        joined = Joined(bounds, await archive.extent(event_type, fresh=fresh))
+        joined = Joined(bounds, await lake.bounds(event_type, fresh=fresh))
         skip = joined.skip(first)
-        if not fresh and skip is not None and skip.following > joined.extent.through:
-            # Beyond what the archive had: it may have grown before the log was trimmed.
+        if not fresh and skip is not None and skip.following > joined.lake.through:
+            # Beyond what the lake had: it may have grown before the log was trimmed.
             fresh = True
-            joined = Joined(bounds, await archive.extent(event_type, fresh=True))
+            joined = Joined(bounds, await lake.bounds(event_type, fresh=True))
             skip = joined.skip(first)
         if fresh:
             floor.looked_below = max(floor.looked_below, bounds.first)

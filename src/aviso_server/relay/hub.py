@@ -31,7 +31,7 @@ from aviso_server.relay import places
 from aviso_server.relay.group import Group
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
-from aviso_server.relay.render import shown
+from aviso_server.relay.render import render
 from aviso_server.relay.subscription import Chunk, Subscription
 
 TEST_WORK = 2500
@@ -277,7 +277,7 @@ class _Stream:
             item: tuple[int, bytes | Unreadable] | None = None
             for group in matched:
                 if item is None:
-                    item = (entry.sequence, shown(self._renderer, entry, LIVE))
+                    item = (entry.sequence, render(self._renderer, entry, LIVE))
                 gathered.setdefault(group, []).append(item)
         for group, items in gathered.items():
             chunk = Chunk(items)

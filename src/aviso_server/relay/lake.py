@@ -1,6 +1,6 @@
-"""The archive behind the log: its contract, and what the two have together.
+"""The lake behind the log: what the relay asks of it, and what the two have together.
 
-The log ends where history ends, the archive reaches back further, and in between the two overlap.
+The log ends where history ends, the lake reaches back further, and in between the two overlap.
 Where they do not, retention was quicker than the archive job, and something is lost.
 """
 
@@ -10,22 +10,22 @@ from typing import Protocol
 
 from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.filter import Filter
-from aviso_server.lake.bounds import Extent, Piece
+from aviso_server.lake.bounds import LakeBatch, LakeBounds
 
 
-class Archive(Protocol):
+class LakeTier(Protocol):
     """The cold past of all event types; ``lake.lake.Lake`` in a server. HistoryFailed if it fails.
 
     What a call sees is never older than what an earlier call of this process saw.
     """
 
-    async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
+    async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
         """What is archived, as last seen; ``fresh`` looks for what other processes did since."""
         ...
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Piece:
+    ) -> LakeBatch:
         """Up to ``limit`` visible entries of ``first..last``."""
         ...
 
@@ -38,7 +38,7 @@ class Archive(Protocol):
         ...
 
     async def hide(self, event_type: str, first: int, last: int, *, kind: str) -> None:
-        """Hide a range for good, also what of it is archived later; durable on return."""
+        """Hide a range for good, even what of it is archived later; durable on return."""
         ...
 
     async def event_types(self) -> Sequence[str]:
@@ -48,26 +48,25 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Log and archive as one past, for the part below the log."""
+    """Log and lake as one past, for the part below the log."""
 
-    bounds: Bounds
-    """Of the log."""
-    extent: Extent
-    """Of the archive; decides what is lost only if looked at after the log."""
+    log: Bounds
+    lake: LakeBounds
+    """Decides what is lost only if looked at after the log."""
 
     @property
     def first(self) -> int:
         """Lowest sequence that either has; ``last + 1`` when neither has any."""
-        archived = self.extent.first <= self.extent.through
-        return min(self.extent.first, self.bounds.first) if archived else self.bounds.first
+        archived = self.lake.first <= self.lake.through
+        return min(self.lake.first, self.log.first) if archived else self.log.first
 
     @property
     def seen(self) -> Bounds:
         """The bounds of both. Nothing counts as lost here: what is, is told where it is."""
-        return Bounds(self.first, self.bounds.last, 0, self.bounds.deleted)
+        return Bounds(self.first, self.log.last, 0, self.log.deleted)
 
     def skip(self, sequence: int) -> "Skip | None":
-        """Where to go on if the archive has nothing from a sequence on; None if it may have."""
+        """Where to go on if the lake has nothing from a sequence on; None if it may have."""
         if sequence < self.first:
             lost = any(last >= sequence and first < self.first for first, last in self._lost)
             return Skip(self.first, lost=lost)
@@ -75,27 +74,27 @@ class Joined:
         for first, last in self._lost:
             if first <= following <= last:
                 following = last + 1
-        if following > self.extent.through:
-            return Skip(self.bounds.first, lost=following > sequence)
+        if following > self.lake.through:
+            return Skip(self.log.first, lost=following > sequence)
         return Skip(following, lost=True) if following > sequence else None
 
     def reach(self, sequence: int) -> int:
-        """The last sequence the archive can be read up to, from one that is not skipped."""
+        """The last sequence the lake can be read up to, from one that is not skipped."""
         ends = [first - 1 for first, _ in self._lost if first > sequence]
-        return min(self.extent.through, self.bounds.first - 1, *ends)
+        return min(self.lake.through, self.log.first - 1, *ends)
 
     @property
     def _lost(self) -> tuple[tuple[int, int], ...]:
         """Inclusive ranges that nobody has and nobody removed, ascending."""
-        ranges = [item for item in self.extent.lost if item[0] < self.bounds.first]
-        if self.extent.through < self.bounds.lost:
-            ranges.append((self.extent.through + 1, self.bounds.lost))
+        ranges = [item for item in self.lake.lost if item[0] < self.log.first]
+        if self.lake.through < self.log.lost:
+            ranges.append((self.lake.through + 1, self.log.lost))
         return tuple(ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A stretch without anything to read."""
+    """A range without anything to read."""
 
     following: int
     """Where to go on."""
@@ -103,10 +102,10 @@ class Skip:
     """Whether retention removed some of it before it was archived."""
 
 
-async def behind(archive: Archive, log: Backend, event_types: Iterable[str]) -> int:
-    """How many sequences of the log the archive does not have yet."""
+async def behind(lake: LakeTier, log: Backend, event_types: Iterable[str]) -> int:
+    """How many sequences of the log the lake does not have yet."""
     missing = 0
     for name in event_types:
-        bounds, extent = await log.bounds(name), await archive.extent(name)
-        missing += max(0, bounds.last - max(extent.through, bounds.first - 1))
+        kept, archived = await log.bounds(name), await lake.bounds(name)
+        missing += max(0, kept.last - max(archived.through, kept.first - 1))
     return missing

@@ -27,17 +27,17 @@ from aviso_server.backends.metered import unmetered
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.moment import NS_PER_SECOND
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.relay.recent import Recent
 from aviso_server.relay.totals import (
     NOTHING,
     WINDOWS_S,
     Archived,
     Logged,
-    Numbers,
     Retention,
+    Totals,
     known,
-    numbers,
+    totals,
 )
 
 MAX_OTHERS = 200
@@ -73,7 +73,7 @@ class Seen:
 
     schema: Schema
     retention: Retention
-    numbers: Numbers | None
+    totals: Totals | None
     error: str | None = None
     """Why numbers are missing, or those of the log alone; None where nobody asked."""
 
@@ -107,7 +107,7 @@ class Overview:
         *,
         retention: Callable[[Schema], Retention],
         now_ns: Callable[[], int],
-        archive: Archive | None = None,
+        lake: LakeTier | None = None,
         others: bool = True,
         pace: Pace | None = None,
     ) -> None:
@@ -116,7 +116,7 @@ class Overview:
         self._recent = recent
         self._retention = retention
         self._now_ns = now_ns
-        self._archive = archive
+        self._lake = lake
         self._ask_others = others
         self._pace = pace or Pace()
         self._flights: Flights[Catalogue, Look] = Flights(max_entries=1, clock=self._pace.clock)
@@ -128,7 +128,7 @@ class Overview:
     @property
     def lake(self) -> bool:
         """Whether there is a lake below the log."""
-        return self._archive is not None
+        return self._lake is not None
 
     async def look(self, catalogue: Catalogue) -> Look:
         """The newest look, not older than a second; another catalogue needs another look."""
@@ -195,29 +195,27 @@ class Overview:
     async def _ask_lakes(
         self, schemas: Mapping[str, Schema], logs: Mapping[str, Logged], now_ns: int
     ) -> Mapping[str, Archived | _Failed]:
-        archive = self._archive
-        if archive is None:
+        lake = self._lake
+        if lake is None:
             return {}
         return await self._each(
             {name: schemas[name] for name in logs},
-            lambda item: self._ask_lake(archive, item, logs[item.event_type], now_ns),
+            lambda item: self._ask_lake(lake, item, logs[item.event_type], now_ns),
         )
 
-    async def _ask_lake(
-        self, archive: Archive, schema: Schema, log: Logged, now_ns: int
-    ) -> Archived:
+    async def _ask_lake(self, lake: LakeTier, schema: Schema, log: Logged, now_ns: int) -> Archived:
         # As last seen, which is not older than a second (lake/lake.py).
-        name, extent = schema.event_type, await archive.extent(schema.event_type)
+        name, bounds = schema.event_type, await lake.bounds(schema.event_type)
         since = list(known(log, self._retention(schema)))
-        if extent.through >= log.bounds.first - 1:  # else what is gone is gone
+        if bounds.through >= log.bounds.first - 1:  # else what is gone is gone
             for place, begin in enumerate(since):
                 if begin is None:
                     begin_ns = now_ns - WINDOWS_S[place] * NS_PER_SECOND
-                    archived = await archive.first_since(name, begin_ns)
+                    archived = await lake.first_since(name, begin_ns)
                     logged = log.since[place]
                     since[place] = logged if archived is None else min(archived, logged)
-        newest_ns = await _archived_ns(archive, name) if log.empty else log.newest_ns
-        return Archived(extent, tuple(since), newest_ns)
+        newest_ns = await _archived_ns(lake, name) if log.empty else log.newest_ns
+        return Archived(bounds, tuple(since), newest_ns)
 
     async def _each(
         self, items: Mapping[str, Schema], ask: Callable[[Schema], Awaitable[_Told]]
@@ -263,8 +261,8 @@ class Overview:
             return Seen(schema, retention, None, log.text)
         recent = self._recent(schema.event_type)
         if isinstance(lake, _Failed):
-            return Seen(schema, retention, numbers(log, None, recent, retention), NO_LAKE)
-        return Seen(schema, retention, numbers(log, lake, recent, retention))
+            return Seen(schema, retention, totals(log, None, recent, retention), NO_LAKE)
+        return Seen(schema, retention, totals(log, lake, recent, retention))
 
     def _report(self, told: Mapping[str, object]) -> None:
         """Log what failed, unless the same failed a second ago."""
@@ -293,12 +291,12 @@ def _others(catalogue: Catalogue, listed: Iterable[str]) -> list[Schema]:
 
 def _worth(seen: Seen) -> bool:
     """False for an event type that nobody configured and that has nothing: it is only a name."""
-    return not seen.schema.generic or seen.numbers is None or seen.numbers.stored > 0
+    return not seen.schema.generic or seen.totals is None or seen.totals.stored > 0
 
 
-async def _archived_ns(archive: Archive, name: str) -> int | None:
-    last = await archive.last_until(name, _EVER_NS)
+async def _archived_ns(lake: LakeTier, name: str) -> int | None:
+    last = await lake.last_until(name, _EVER_NS)
     if last is None:
         return None
-    piece = await archive.read(name, last, last, limit=1)
+    piece = await lake.read(name, last, last, limit=1)
     return piece.entries[0].stored_at_ns if piece.entries else None

@@ -5,7 +5,7 @@ from aviso_server.core.frame import notification_frame
 from aviso_server.core.notification import Entry, Unreadable
 
 
-def shown(renderer: Renderer, entry: Entry, name: bytes) -> bytes | Unreadable:
+def render(renderer: Renderer, entry: Entry, name: bytes) -> bytes | Unreadable:
     """The frame of an entry. One that cannot be rendered must not end everybody's stream."""
     if isinstance(entry, Unreadable):
         return entry

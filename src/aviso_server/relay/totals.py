@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aviso_server.backends.backend import Bounds
-from aviso_server.lake.bounds import Extent
+from aviso_server.lake.bounds import LakeBounds
 from aviso_server.relay.lake import Joined
 from aviso_server.relay.recent import Recent
 
@@ -52,7 +52,7 @@ class Logged:
 class Archived:
     """What the lake tells."""
 
-    extent: Extent
+    bounds: LakeBounds
     since: tuple[int | None, ...]
     """The first sequence of each window, with the lake; None where too much is gone to tell."""
     newest_ns: int | None
@@ -60,7 +60,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TierBounds:
     """What one tier has; None where it has nothing."""
 
     tier: Tier
@@ -71,7 +71,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class Totals:
     """What is held of one event type."""
 
     stored: int
@@ -84,23 +84,23 @@ class Numbers:
     """Storage time of the newest notification that is still there."""
     rates: tuple[float | None, ...]
     """Notifications per second over each window; None where too much is gone to tell."""
-    spans: tuple[Span, ...]
+    tiers: tuple[TierBounds, ...]
 
 
-NOTHING = Numbers(0, None, 0, None, (0.0,) * len(WINDOWS_S), (Span("log", None, None),))
+NOTHING = Totals(0, None, 0, None, (0.0,) * len(WINDOWS_S), (TierBounds("log", None, None),))
 """Of an event type that never had a notification."""
 
 
-def numbers(
+def totals(
     log: Logged, lake: Archived | None, recent: Recent | None, retention: Retention
-) -> Numbers:
+) -> Totals:
     """What the tiers have together."""
     bounds = log.bounds
     since = known(log, retention) if lake is None else lake.since
-    extent = None if lake is None else lake.extent
-    stored = _stored(bounds, extent)
-    first = bounds.first if extent is None else Joined(bounds, extent).first
-    return Numbers(
+    archived = None if lake is None else lake.bounds
+    stored = _stored(bounds, archived)
+    first = bounds.first if archived is None else Joined(bounds, archived).first
+    return Totals(
         stored=stored,
         first=first if stored else None,
         last=bounds.last,
@@ -109,7 +109,7 @@ def numbers(
             None if begin is None else _rate(bounds.last + 1 - begin, window_s)
             for begin, window_s in zip(since, WINDOWS_S, strict=True)
         ),
-        spans=_spans(bounds, extent, recent),
+        tiers=_tiers(bounds, archived, recent),
     )
 
 
@@ -136,25 +136,31 @@ def _rate(count: int, window_s: int) -> float:
     return round(max(0, count) / window_s, 6)
 
 
-def _stored(bounds: Bounds, extent: Extent | None) -> int:
+def _stored(bounds: Bounds, archived: LakeBounds | None) -> int:
     logged = bounds.last - bounds.first + 1 - bounds.deleted
-    if extent is None:
+    if archived is None:
         return logged
-    top = min(extent.through, bounds.first - 1)
-    lost = sum(max(0, min(last, top) - max(first, extent.first) + 1) for first, last in extent.lost)
-    return logged + max(0, top - extent.first + 1) - lost
+    top = min(archived.through, bounds.first - 1)
+    lost = sum(
+        max(0, min(last, top) - max(first, archived.first) + 1) for first, last in archived.lost
+    )
+    return logged + max(0, top - archived.first + 1) - lost
 
 
-def _spans(bounds: Bounds, extent: Extent | None, recent: Recent | None) -> tuple[Span, ...]:
-    spans = [_span("log", bounds.first, bounds.last)]
+def _tiers(
+    bounds: Bounds, archived: LakeBounds | None, recent: Recent | None
+) -> tuple[TierBounds, ...]:
+    tiers = [_tier("log", bounds.first, bounds.last)]
     if recent is not None:
         first, last = max(recent.first, bounds.first), min(recent.last, bounds.last)
-        spans.insert(0, _span("memory", first, last))
-    if extent is not None:
-        lag = max(0, bounds.last - max(extent.through, bounds.first - 1))
-        spans.append(_span("lake", extent.first, extent.through, lag))
-    return tuple(spans)
+        tiers.insert(0, _tier("memory", first, last))
+    if archived is not None:
+        lag = max(0, bounds.last - max(archived.through, bounds.first - 1))
+        tiers.append(_tier("lake", archived.first, archived.through, lag))
+    return tuple(tiers)
 
 
-def _span(tier: Tier, first: int, last: int, lag: int | None = None) -> Span:
-    return Span(tier, first, last, lag) if first <= last else Span(tier, None, None, lag)
+def _tier(tier: Tier, first: int, last: int, lag: int | None = None) -> TierBounds:
+    return (
+        TierBounds(tier, first, last, lag) if first <= last else TierBounds(tier, None, None, lag)
+    )

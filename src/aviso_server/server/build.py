@@ -47,7 +47,7 @@ from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
 from aviso_server.relay.hub import Hub, Keep, Recovery
-from aviso_server.relay.lake import Archive
+from aviso_server.relay.lake import LakeTier
 from aviso_server.relay.overview import Overview
 from aviso_server.relay.pulse import Stop
 from aviso_server.relay.query import StreamRules
@@ -193,7 +193,7 @@ def build_sources(
     backend: Backend,
     *,
     metrics: Metrics = SILENT,
-    archive: Archive | None = None,
+    lake: LakeTier | None = None,
 ) -> Sources:
     """What feeds read from: the hub, and history with its newest part in memory."""
     renderer = Renderer(
@@ -211,14 +211,14 @@ def build_sources(
     hub = Hub(backend, renderer, _recovery(settings), keep=keep)
     # A backend in memory has no tiers to tell apart.
     counted = metrics if keep else SILENT
-    history = Tiers(backend, hub.recent, archive=archive, metrics=counted)
+    history = Tiers(backend, hub.recent, lake=lake, metrics=counted)
     readers = Readers(settings.limits.max_history_reads, metrics)
     rules = _rules(settings)
     return Sources(hub, history, renderer, rules, Stop(), time.time_ns, metrics, readers)
 
 
 def build_services(
-    settings: Settings, backend: Backend, sources: Sources, *, archive: Archive | None = None
+    settings: Settings, backend: Backend, sources: Sources, *, lake: LakeTier | None = None
 ) -> Services:
     """What the HTTP edge works with."""
     folder = Path(settings.application.static_files_path)
@@ -226,13 +226,13 @@ def build_services(
         catalogue=settings.catalogue,
         backend=backend,
         sources=sources,
-        administration=Administration(backend, settings.catalogue, sources.metrics, archive),
+        administration=Administration(backend, settings.catalogue, sources.metrics, lake),
         overview=Overview(
             backend,
             sources.hub.recent,
             retention=partial(_retention, settings.notification_backend),
             now_ns=sources.now_ns,
-            archive=archive,
+            lake=lake,
             others=settings.notification_backend.kind == MemoryBackend.kind,
         ),
         gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,

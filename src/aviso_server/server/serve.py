@@ -31,7 +31,7 @@ from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
 from aviso_server.http.traffic import Traffic
 from aviso_server.relay.feed import Sources
-from aviso_server.relay.lake import Archive, behind
+from aviso_server.relay.lake import LakeTier, behind
 from aviso_server.relay.pulse import Stop
 from aviso_server.server.archivejob import Archiving, Posted
 from aviso_server.server.build import (
@@ -160,8 +160,8 @@ async def serving(
         metrics = build_metrics(settings, cells)
         lake, backend = await _open_stores(stack, settings, opened)
         backend = metered(backend, metrics)
-        sources = build_sources(settings, backend, metrics=metrics, archive=lake)
-        services = build_services(settings, backend, sources, archive=lake)
+        sources = build_sources(settings, backend, metrics=metrics, lake=lake)
+        services = build_services(settings, backend, sources, lake=lake)
         if job is not None:
             services.archive = partial(_archive_response, job)
             stack.push_async_callback(job.ended)  # before the backend, from which it reads
@@ -202,7 +202,7 @@ def _archive_response(job: Archiving | Posted) -> ArchiveResponse | None:
 
 
 async def _told(
-    job: Archiving | Posted, settings: Settings, backend: Backend, lake: Archive | None
+    job: Archiving | Posted, settings: Settings, backend: Backend, lake: LakeTier | None
 ) -> str | None:
     """The archive job in words, with its lag; a broken lake does not keep us from serving."""
     if not isinstance(job, Archiving) or lake is None:

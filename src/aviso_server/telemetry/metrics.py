@@ -42,7 +42,7 @@ OPERATIONS = ("publish", "get_batch", "wipe_stream", "wipe_all", "delete_message
 UNKNOWN = "unknown"
 """The event type of a notification that was refused before it had one."""
 
-Tier = Literal["memory", "store", "lake"]
+Tier = Literal["memory", "log", "lake"]
 Status = Literal["success", "error", "rejected"]
 
 

@@ -229,19 +229,19 @@ HISTORY_READS = Series(
     "aviso_history_reads_total",
     Kind.COUNTER,
     ("tier",),
-    "Pieces of history read, from memory (the tail cache), from the store or from the lake.",
+    "Batches of history read, from memory, from the log or from the lake.",
 )
 READERS_ACTIVE = Series(
     "aviso_history_readers_active",
     Kind.SUM,
     (),
-    "Streams that read from the store or the lake now.",
+    "Streams that read from the log or the lake now.",
 )
 READERS_WAITING = Series(
     "aviso_history_readers_waiting",
     Kind.SUM,
     (),
-    "Streams that wait for their turn to read from the store or the lake.",
+    "Streams that wait for their turn to read from the log or the lake.",
 )
 READERS_WAIT = Series(
     "aviso_history_wait_seconds",

@@ -7,7 +7,7 @@ from support.lake import BEGIN_NS, filled, record
 
 from aviso_server.core.geometry import Area, Box
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import Shelf, shelf
+from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.history.files import Part, address, chosen, look
@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> Place:
 
 def numbers(place: Place, part: Part, *, hidden: bool = False) -> list[int]:
     """The files chosen, counted from 0."""
-    ours = shelf(look(place), "mars")
+    ours = look(place).of("mars")
     every = chosen(ours, Part(), hidden=True)
     return [every.index(path) for path in chosen(ours, part, hidden=hidden)]
 
@@ -70,8 +70,8 @@ def test_statistics_prune(place: Place, part: Part, expected: list[int]) -> None
 def test_other_event_types_are_not_opened(place: Place) -> None:
     """Each has its own files."""
     filled(place, [record(1, "other")])
-    assert len(chosen(shelf(look(place), "other"), Part())) == 1
-    assert chosen(shelf(look(place), "nobody"), Part()) == []
+    assert len(chosen(look(place).of("other"), Part())) == 1
+    assert chosen(look(place).of("nobody"), Part()) == []
 
 
 def test_files_of_hidden_rows_are_not_opened(place: Place) -> None:
@@ -111,7 +111,7 @@ def test_addresses(path: str, expected: str) -> None:
 
 def test_a_shelf_is_of_one_version(place: Place) -> None:
     """Files and mark that were looked at do not change when the archive goes on."""
-    before: Shelf = shelf(look(place), "mars")
+    before: EventTypeSnapshot = look(place).of("mars")
     filled(place, [record(61)])
     assert (before.through, len(chosen(before, Part()))) == (60, 6)
-    assert (shelf(look(place), "mars").through, len(numbers(place, Part()))) == (61, 7)
+    assert (look(place).of("mars").through, len(numbers(place, Part()))) == (61, 7)

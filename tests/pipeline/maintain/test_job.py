@@ -117,7 +117,7 @@ async def test_replays_go_on_during_and_after(spark: SparkSession, lake: Place) 
         # Its view is of the old version, whose files are all still there.
         assert (await reader.read("mars", 1, 120, limit=1000)).entries == before.entries
         assert len(sweep(lake, timedelta(0), dry_run=False)) == 16 + 1  # dead letters too
-        fresh = await reader.extent("mars", fresh=True)
+        fresh = await reader.bounds("mars", fresh=True)
         assert (fresh.first, fresh.through) == (41, 120)
         rest = await reader.read("mars", 1, 120, limit=1000)
         assert rest.entries == [item for item in before.entries if item.sequence > 40]

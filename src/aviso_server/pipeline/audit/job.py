@@ -32,7 +32,7 @@ from aviso_server.lake.inventory import File, inventory
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
-from aviso_server.lake.tombstones import NOTHING, Graves, Tombstones
+from aviso_server.lake.tombstones import NOTHING, Hidden, Tombstones
 from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
 from aviso_server.pipeline.audit.judge import Tally, judge
@@ -152,13 +152,13 @@ def run(spark: SparkSession, options: AuditOptions) -> Report:
 def _run(spark: SparkSession, options: AuditOptions) -> Report:
     table = check(options)
     found = inventory(table, options.event_types)
-    graves = Tombstones(options.place).look()
+    tombstones = Tombstones(options.place).look()
     source = None if options.source is None else _source(options)
     subjects = _subjects(table, found, source)
     if options.event_types and (unknown := set(options.event_types) - subjects.keys()):
         raise AuditFailed(f"the lake has nothing of {', '.join(sorted(unknown))}")
     evidence = [
-        _known(spark, subjects, graves),
+        _known(spark, subjects, tombstones),
         _files(spark, options.place, found, subjects, source),
         _letters(spark, options, subjects),
     ]
@@ -210,7 +210,7 @@ def _subjects(table: DeltaTable, found: list[File], source: Options | None) -> d
     return subjects
 
 
-def _known(spark: SparkSession, subjects: Mapping[str, Subject], graves: Graves) -> DataFrame:
+def _known(spark: SparkSession, subjects: Mapping[str, Subject], tombstones: Hidden) -> DataFrame:
     """What the driver knows without reading."""
     batches = []
     for item in subjects.values():
@@ -218,7 +218,7 @@ def _known(spark: SparkSession, subjects: Mapping[str, Subject], graves: Graves)
         rows.span("expected", item.first, item.through)
         if item.retained is not None:
             rows.span("retained", *item.retained)
-        for side, ranges in (("hidden", graves.hidden), ("gone", graves.lost)):
+        for side, ranges in (("hidden", tombstones.hidden), ("gone", tombstones.lost)):
             for first, last in ranges.get(item.event_type, NOTHING).pairs():
                 # What lies outside is nobody's business here.
                 rows.span(side, max(first, item.first), min(last, item.through))

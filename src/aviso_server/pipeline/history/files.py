@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aviso_server.core.geometry import Box
-from aviso_server.lake.deadletters import DeadLetters
+from aviso_server.lake.deadletters import DeadLetterTable
 from aviso_server.lake.index import Index
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
-from aviso_server.lake.rowgroups import Groups
-from aviso_server.lake.snapshot import Shelf, View
+from aviso_server.lake.rowgroups import RowGroups
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
 from aviso_server.lake.storage import LakeFailed, local_folder
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Tombstones
@@ -38,7 +38,7 @@ class Part:
     """What a place must share a point with; None where places do not matter."""
 
 
-def look(place: Place) -> View:
+def look(place: Place) -> Snapshot:
     """The lake as it is now; LakeFailed where there is none.
 
     Tombstones are looked at last: whoever deletes writes one before anything is removed.
@@ -46,10 +46,10 @@ def look(place: Place) -> View:
     table = find(place, NOTIFICATIONS)
     if table is None:
         raise LakeFailed(f"there is no lake at {place.path}: no table '{NOTIFICATIONS}' in it")
-    return View(Index(table), DeadLetters(place).look(), Tombstones(place).look())
+    return Snapshot(Index(table), DeadLetterTable(place).look(), Tombstones(place).look())
 
 
-def chosen(ours: Shelf, part: Part, *, hidden: bool = False) -> list[str]:
+def chosen(ours: EventTypeSnapshot, part: Part, *, hidden: bool = False) -> list[str]:
     """The files that may hold rows of the part, below the table's folder, by first sequence.
 
     With ``hidden`` those of deleted and wiped notifications too.
@@ -57,7 +57,7 @@ def chosen(ours: Shelf, part: Part, *, hidden: bool = False) -> list[str]:
     return [] if ours.files is None else list(_chosen(ours, part, hidden=hidden))
 
 
-def _chosen(ours: Shelf, part: Part, *, hidden: bool) -> Iterator[str]:
+def _chosen(ours: EventTypeSnapshot, part: Part, *, hidden: bool) -> Iterator[str]:
     assert ours.files is not None  # noqa: S101 - the caller looked
     ranges = ours.files.ranges
     last = min(part.last, ours.through)
@@ -80,4 +80,4 @@ def address(place: Place, path: str) -> str:
 
 def reader(place: Place) -> Reader:
     """Finds sequences by time in the lake, without Spark."""
-    return Reader(Groups(place, cache_bytes=_CACHE_BYTES))
+    return Reader(RowGroups(place, cache_bytes=_CACHE_BYTES))

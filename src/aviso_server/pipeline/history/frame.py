@@ -25,7 +25,7 @@ from aviso_server.lake.files import FILE_SCHEMA
 from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import Shelf, View, shelf
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import typed as with_fields
@@ -82,7 +82,7 @@ def archived(  # noqa: PLR0913 - each is a way to ask for less
 def in_view(
     spark: SparkSession,
     place: Place,
-    view: View,
+    view: Snapshot,
     part: Part,
     event_types: Sequence[str] | None = None,
     *,
@@ -92,8 +92,7 @@ def in_view(
     """The same of a lake that was looked at before, so that several frames show one version."""
     names = view.index.event_types if event_types is None else dict.fromkeys(event_types)
     frames = [
-        shelved(spark, place, shelf(view, name), part, wanted=wanted, hidden=hidden)
-        for name in names
+        shelved(spark, place, view.of(name), part, wanted=wanted, hidden=hidden) for name in names
     ]
     return _together(spark, [frame for frame in frames if frame is not None])
 
@@ -101,7 +100,7 @@ def in_view(
 def shelved(
     spark: SparkSession,
     place: Place,
-    ours: Shelf,
+    ours: EventTypeSnapshot,
     part: Part,
     *,
     wanted: Filter | None = None,

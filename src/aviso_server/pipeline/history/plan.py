@@ -25,7 +25,7 @@ from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import Shelf, shelf
+from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.pipeline.history.files import Part, chosen, look, reader
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.failure import BadOption
@@ -91,7 +91,7 @@ class Plan:
     first: int
     last: int
     """The sequences asked for, both included; none if ``last < first``."""
-    shelf: Shelf | None = None
+    shelf: EventTypeSnapshot | None = None
     """The event type in the lake."""
     newest: int = 0
     """The last sequence that lake or log had."""
@@ -163,7 +163,7 @@ def planned(asked: Question) -> Plan:
     seen = None if asked.log is None else _looked_at(options, asked.event_type, start, end)
     schema = asked.schema or (_generic(asked.event_type) if seen is None else seen.schema)
     wanted = filter_of(schema, options.identifier)
-    ours = None if asked.place is None else shelf(look(asked.place), asked.event_type)
+    ours = None if asked.place is None else look(asked.place).of(asked.event_type)
     if seen is not None and ours is not None:
         ask(options, partial(check_agreement, marks={asked.event_type: ours.mark}))
     return Plan(
@@ -203,7 +203,7 @@ def _looked_at(
 
 
 def _first(
-    asked: Question, start: At | Moment | None, seen: _Seen | None, ours: Shelf | None
+    asked: Question, start: At | Moment | None, seen: _Seen | None, ours: EventTypeSnapshot | None
 ) -> int:
     if start is None:
         return 1
@@ -216,7 +216,9 @@ def _first(
     return MOST if seen is None else seen.since
 
 
-def _last(asked: Question, end: At | Moment | None, seen: _Seen | None, ours: Shelf | None) -> int:
+def _last(
+    asked: Question, end: At | Moment | None, seen: _Seen | None, ours: EventTypeSnapshot | None
+) -> int:
     through = 0 if ours is None else ours.through
     newest = _newest(seen, ours)
     if end is None:
@@ -230,7 +232,7 @@ def _last(asked: Question, end: At | Moment | None, seen: _Seen | None, ours: Sh
     return reader(asked.place).last(ours, until=end.ns) or 0
 
 
-def _newest(seen: _Seen | None, ours: Shelf | None) -> int:
+def _newest(seen: _Seen | None, ours: EventTypeSnapshot | None) -> int:
     return max(0 if ours is None else ours.through, 0 if seen is None else seen.last)
 
 

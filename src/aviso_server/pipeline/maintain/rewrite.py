@@ -16,7 +16,7 @@ from aviso_server.lake.files import FILE_SCHEMA, FileWriter, Written
 from aviso_server.lake.inventory import UNKNOWN, File
 from aviso_server.lake.layout import RECORD, Place
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.rowgroups import Groups
+from aviso_server.lake.rowgroups import RowGroups
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain.order import BLOCK, Sort, by_place, by_sequence
@@ -86,7 +86,7 @@ def rewritten(place: Place, task: Task) -> Answer:
 
 def hidden_rows(place: Place, look: Look) -> int:
     """How many rows of a file are hidden; row groups that cannot hold one are not read."""
-    groups = Groups(place, cache_bytes=CACHE_BYTES)
+    groups = RowGroups(place, cache_bytes=CACHE_BYTES)
     graves = _intervals(look.hidden)
     footer = groups.footer(look.file.name)
     count = 0
@@ -101,7 +101,7 @@ def hidden_rows(place: Place, look: Look) -> int:
 
 def _ordered(place: Place, task: Task) -> Iterator[pa.RecordBatch]:
     """Rows as they are to be written."""
-    groups = Groups(place, cache_bytes=CACHE_BYTES)
+    groups = RowGroups(place, cache_bytes=CACHE_BYTES)
     rows = _visible(groups, task)
     if task.sort == "sequence":
         yield from rows
@@ -110,7 +110,7 @@ def _ordered(place: Place, task: Task) -> Iterator[pa.RecordBatch]:
         yield by_place(block)
 
 
-def _visible(groups: Groups, task: Task) -> Iterator[pa.RecordBatch]:
+def _visible(groups: RowGroups, task: Task) -> Iterator[pa.RecordBatch]:
     graves = _intervals(task.hidden)
     for together in _clusters(groups, task.rewrite.files):
         parts = [groups.parts(name, number, (ROW,))[0] for name, number in together]
@@ -122,7 +122,7 @@ def _visible(groups: Groups, task: Task) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([names, *batch.columns], schema=RECORD)
 
 
-def _clusters(groups: Groups, found: Sequence[File]) -> Iterator[list[tuple[str, int]]]:
+def _clusters(groups: RowGroups, found: Sequence[File]) -> Iterator[list[tuple[str, int]]]:
     """Row groups by first sequence; those that overlap come together."""
     every: list[tuple[int, int, str, int]] = []
     for file in found:

@@ -18,7 +18,7 @@ from aviso_server.core.mark import Mark
 from aviso_server.core.notification import Entry, Record
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import Shelf
+from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.pipeline.history.files import reader
 from aviso_server.pipeline.source.agreement import contradiction
 from aviso_server.pipeline.source.log import Log
@@ -60,7 +60,7 @@ async def stand_of(connection: Connection, log: Log, schema: Schema, mark: Mark)
 
 
 async def only_in_log(
-    connection: Connection, place: Place, shelf: Shelf, stand: Stand, *, step: Step
+    connection: Connection, place: Place, shelf: EventTypeSnapshot, stand: Stand, *, step: Step
 ) -> AsyncIterator[Stored]:
     """Every stored message that the lake does not have as it is, ascending."""
     log, lake = Reader(connection), reader(place)
@@ -82,7 +82,7 @@ async def only_in_log(
         position = following
 
 
-def _archived(stand: Stand, shelf: Shelf, message: Stored, known: Entry | None) -> bool:
+def _archived(stand: Stand, shelf: EventTypeSnapshot, message: Stored, known: Entry | None) -> bool:
     """Whether the lake has this very message, or has it as deleted."""
     if message.sequence > stand.mark.through:
         return False

@@ -25,7 +25,7 @@ from aviso_server.backends.jetstream.streams import inspected
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import View, shelf
+from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import look
 from aviso_server.pipeline.recover.examine import Stand, Step, only_in_log, stand_of
 from aviso_server.pipeline.recover.saved import (
@@ -96,7 +96,7 @@ async def recover(options: RecoverOptions, *, step: Step = lambda _: None) -> li
         raise RecoverFailed(f"NATS failed: {error}. Run the command again") from error
 
 
-async def _names(options: RecoverOptions, view: View, log: NatsLog) -> Sequence[str]:
+async def _names(options: RecoverOptions, view: Snapshot, log: NatsLog) -> Sequence[str]:
     known = {*view.index.event_types, *await log.event_types()}
     unknown = sorted(set(options.event_types) - known)
     if unknown:
@@ -125,12 +125,12 @@ class _Settling:
     """One event type."""
 
     def __init__(
-        self, options: RecoverOptions, connection: Connection, view: View, schema: Schema
+        self, options: RecoverOptions, connection: Connection, view: Snapshot, schema: Schema
     ) -> None:
         self._options = options
         self._connection = connection
         self._schema = schema
-        self._shelf = shelf(view, schema.event_type)
+        self._shelf = view.of(schema.event_type)
 
     async def run(self, log: NatsLog, step: Step) -> Recovery:
         """Look, and settle what can be."""

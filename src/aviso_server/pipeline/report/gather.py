@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.geometry import Box
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import View
+from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import Part
 from aviso_server.pipeline.history.frame import in_view
 from aviso_server.pipeline.report.areas import announced
@@ -41,7 +41,7 @@ class Scope:
 
     spark: SparkSession
     place: Place
-    view: View
+    view: Snapshot
     event_types: Sequence[str]
     period: Period
     clock_of: Mapping[str, Clock | None] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import View
+from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import look
 from aviso_server.pipeline.report import gather
 from aviso_server.pipeline.report.arrivals import clocks
@@ -171,7 +171,7 @@ def _kept(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-def _period(options: ReportOptions, view: View, names: tuple[str, ...]) -> Period:
+def _period(options: ReportOptions, view: Snapshot, names: tuple[str, ...]) -> Period:
     end = options.end or _newest(view, names) + timedelta(microseconds=1)
     start = options.start or end - timedelta(days=options.days)
     if start >= end:
@@ -179,7 +179,7 @@ def _period(options: ReportOptions, view: View, names: tuple[str, ...]) -> Perio
     return Period(start, end)
 
 
-def _newest(view: View, names: tuple[str, ...]) -> datetime:
+def _newest(view: Snapshot, names: tuple[str, ...]) -> datetime:
     """The last time of storage that the table's log tells, or now."""
     files = [view.index.files(name) for name in names]
     newest = max((int(item.ranges.until.max()) for item in files if item is not None), default=MOST)

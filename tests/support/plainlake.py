@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Record
-from aviso_server.lake.bounds import Extent, Piece
-from aviso_server.relay.lake import Archive
+from aviso_server.lake.bounds import LakeBatch, LakeBounds
+from aviso_server.relay.lake import LakeTier
 
 LOST = "lost"
 
@@ -37,7 +37,7 @@ class Contents:
 
 
 @dataclass
-class Shelf:
+class PlainTable:
     """The archive itself; ``commit`` is what the archive job does."""
 
     contents: Contents = field(default_factory=Contents)
@@ -53,32 +53,32 @@ class Shelf:
 
 
 @dataclass
-class View:
+class PlainLake:
     """The archive as one process sees it."""
 
-    shelf: Shelf
+    table: PlainTable
     seen: Contents = field(default_factory=Contents)
     looks: int = 0
     """How often it was looked at afresh."""
 
-    async def extent(self, event_type: str, *, fresh: bool = False) -> Extent:
+    async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
         """What was archived at the last look."""
         if fresh:
             self.looks += 1
-            self.seen = self.shelf.contents
+            self.seen = self.table.contents
         shown, through = self.seen.shown, self.seen.through
         lost = sorted((a, b) for a, b, kind in self.seen.hidden if kind == LOST)
-        return Extent(shown[0].sequence if shown else through + 1, through, tuple(lost))
+        return LakeBounds(shown[0].sequence if shown else through + 1, through, tuple(lost))
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Piece:
+    ) -> LakeBatch:
         """Visible rows, only the wanted ones."""
         rows = [row for row in self.seen.shown if first <= row.sequence <= last]
         if wanted is not None:
             rows = [row for row in rows if wanted.matches(row.notification)]
         following = rows[limit].sequence if len(rows) > limit else last + 1
-        return Piece(rows[:limit], following)
+        return LakeBatch(rows[:limit], following)
 
     async def first_since(self, event_type: str, ns: int) -> int | None:
         """By time."""
@@ -91,12 +91,12 @@ class View:
 
     async def hide(self, event_type: str, first: int, last: int, *, kind: str) -> None:
         """Hide for every process that looks from now on."""
-        now = self.shelf.contents
-        self.shelf.contents = replace(now, hidden=(*now.hidden, (first, last, kind)))
+        now = self.table.contents
+        self.table.contents = replace(now, hidden=(*now.hidden, (first, last, kind)))
 
     async def event_types(self) -> Sequence[str]:
         """The one it is about."""
-        return ["ev"] if self.shelf.contents.rows else []
+        return ["ev"] if self.table.contents.rows else []
 
 
-_: type[Archive] = View
+_: type[LakeTier] = PlainLake
