@@ -16,7 +16,7 @@ from aviso_server.cli import sparked
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from aviso_server.lake.inventory import File
+    from aviso_server.lake.inventory import TableFile
     from aviso_server.pipeline.maintain.job import Outcome
     from aviso_server.pipeline.maintain.plan import Plan
 
@@ -163,7 +163,7 @@ def _show_plan(plan: "Plan") -> None:
         table.add_column(heading)
     for heading in ("files", "size", "becomes", "rows", "hidden"):
         table.add_column(heading, justify="right")
-    steps: defaultdict[tuple[str, str, str], list[tuple[Sequence[File], int, int]]]
+    steps: defaultdict[tuple[str, str, str], list[tuple[Sequence[TableFile], int, int]]]
     steps = defaultdict(list)
     for item in plan.removals:
         what = f"remove ({item.why})"

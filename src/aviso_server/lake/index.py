@@ -18,6 +18,8 @@ from aviso_server.lake.layout import BOX
 from aviso_server.lake.marks import read_mark
 from aviso_server.lake.ranges import EVERYWHERE, MOST, Floats, Ints, Ranges
 
+UNKNOWN = -1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
@@ -27,7 +29,9 @@ class Files:
     """Below the table's folder, as URLs."""
     sizes: Ints
     """In bytes."""
+    days: pa.Date32Array
     rows: Ints
+    """UNKNOWN of a file whose writer did not count them."""
     ranges: Ranges
 
     def path(self, number: int) -> str:
@@ -86,7 +90,8 @@ def _of(actions: pa.Table, rows: Ints) -> Files:
     return Files(
         ours["path"].combine_chunks(),
         _ints(ours, "size_bytes", 0),
-        _ints(ours, "num_records", 0),
+        ours["partition.day"].cast(pa.date32()).combine_chunks(),
+        _ints(ours, "num_records", UNKNOWN),
         Ranges(
             _ints(ours, "min.sequence", 0),
             _ints(ours, "max.sequence", MOST),
@@ -115,6 +120,6 @@ def _boxes(actions: pa.Table) -> Floats:
         told = np.asarray(pc.fill_null(actions[column], unknown), np.float64)
         # No lowest latitude in as many nulls as there are rows: no places, rather than unknown.
         nulls = _ints(actions, f"null_count.{name}", 0)
-        nowhere = (nulls > 0) & (nulls == _ints(actions, "num_records", -1))
+        nowhere = (nulls > 0) & (nulls == _ints(actions, "num_records", UNKNOWN))
         boxes[:, place] = np.where(nowhere, np.nan, told)
     return boxes

@@ -1,21 +1,18 @@
-"""The files of the notifications table at one version, as its log tells of them."""
+"""The files of the notifications table at one version, one by one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
-from aviso_server.lake.layout import BOX
-from aviso_server.lake.ranges import MOST
-
-UNKNOWN = -1
-"""Rows of a file whose writer did not count them."""
+from aviso_server.lake.index import UNKNOWN, Files, Index
+from aviso_server.lake.ranges import EVERYWHERE, MOST
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TableFile:
     """A file that is part of the table."""
 
     path: str
@@ -28,9 +25,10 @@ class File:
     """Lowest sequence, or below every one where the file does not tell."""
     last: int = MOST
     """Highest sequence, or above every one where the file does not tell."""
-    since_ns: int | None = None
-    until_ns: int | None = None
-    box: tuple[float | None, ...] = (None,) * len(BOX)
+    since_ns: int = -MOST
+    until_ns: int = MOST
+    box: tuple[float, ...] = EVERYWHERE
+    """NaN where it holds no places."""
 
     @property
     def name(self) -> str:
@@ -43,37 +41,30 @@ class File:
         return self.last < MOST
 
 
-def inventory(table: DeltaTable, event_types: tuple[str, ...] = ()) -> list[File]:
+def inventory(table: DeltaTable, event_types: tuple[str, ...] = ()) -> list[TableFile]:
     """The files of these event types, or of all; by event type, day and first sequence."""
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    files = (_file(action) for action in actions)
-    kept = [file for file in files if not event_types or file.event_type in event_types]
-    return sorted(kept, key=lambda file: (file.event_type, file.day, file.first, file.last))
+    index = Index(table)
+    listed = [
+        file
+        for name in event_types or index.event_types
+        if (files := index.files(name)) is not None
+        for file in _each(name, files)
+    ]
+    return sorted(listed, key=lambda file: (file.event_type, file.day, file.first, file.last))
 
 
-def _file(action: dict[str, object]) -> File:
-    def number(name: str, unknown: int) -> int:
-        value = action.get(name)
-        return value if isinstance(value, int) else unknown
-
-    def moment(name: str) -> int | None:
-        value = action.get(name)
-        return value if isinstance(value, int) else None
-
-    def edge(name: str) -> float | None:
-        value = action.get(f"{name[:3]}.{name}")
-        return float(value) if isinstance(value, int | float) else None
-
-    day = action["partition.day"]
-    return File(
-        str(action["path"]),
-        number("size_bytes", 0),
-        str(action["partition.event_type"]),
-        day if isinstance(day, date) else date.fromisoformat(str(day)),
-        number("num_records", UNKNOWN),
-        number("min.sequence", 0),
-        number("max.sequence", MOST),
-        moment("min.time_ns"),
-        moment("max.time_ns"),
-        tuple(edge(name) for name in BOX),
-    )
+def _each(event_type: str, files: Files) -> Iterator[TableFile]:
+    ranges = files.ranges
+    for path, size, day, rows, first, last, since, until, box in zip(
+        files.paths.to_pylist(),
+        files.sizes.tolist(),
+        files.days.to_pylist(),
+        files.rows.tolist(),
+        ranges.first.tolist(),
+        ranges.last.tolist(),
+        ranges.since.tolist(),
+        ranges.until.tolist(),
+        ranges.boxes.tolist(),
+        strict=True,
+    ):
+        yield TableFile(path, size, event_type, day, rows, first, last, since, until, tuple(box))

@@ -13,7 +13,7 @@ from support.lake import filled, record
 
 from aviso_server.core.geometry import Area
 from aviso_server.lake import files
-from aviso_server.lake.inventory import File, inventory
+from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.audit.examine import Exam, examined, letters
@@ -21,7 +21,7 @@ from aviso_server.pipeline.audit.examine import Exam, examined, letters
 SQUARE = Area.of(((0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (2.0, 0.0), (0.0, 0.0)))
 
 
-def _lake(folder: Path, sequences: range = range(1, 41)) -> tuple[Place, File, Path]:
+def _lake(folder: Path, sequences: range = range(1, 41)) -> tuple[Place, TableFile, Path]:
     place = Place(str(folder))
     made = [
         record(n, identifier={"n": str(n)}, geometry=SQUARE if n % 2 else None) for n in sequences
@@ -33,14 +33,14 @@ def _lake(folder: Path, sequences: range = range(1, 41)) -> tuple[Place, File, P
     return place, file, folder / NOTIFICATIONS / file.name
 
 
-def _told(place: Place, file: File) -> list[tuple[str, int, int, str]]:
+def _told(place: Place, file: TableFile) -> list[tuple[str, int, int, str]]:
     """Evidence without contents."""
     rows = examined(place, Exam(file, hash_from=1, places=True))
     names = ("what", "first", "last", "text")
     return list(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
 
-def _kinds(place: Place, file: File) -> list[tuple[str, int, int]]:
+def _kinds(place: Place, file: TableFile) -> list[tuple[str, int, int]]:
     return [(what, first, last) for what, first, last, _ in _told(place, file)]
 
 
@@ -83,7 +83,7 @@ def test_a_broken_row_group_costs_only_itself(
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, File, bytes]:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, TableFile, bytes]:
     """A file as it was written."""
     place, file, path = _lake(tmp_path_factory.mktemp("lake"))
     return place, file, path.read_bytes()
@@ -92,7 +92,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, File, bytes]
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_flipped_bit_goes_unnoticed(
-    sound: tuple[Place, File, bytes], data: st.DataObject
+    sound: tuple[Place, TableFile, bytes], data: st.DataObject
 ) -> None:
     """Either it is found, or no row is any different for it."""
     place, file, content = sound

@@ -16,7 +16,7 @@ from support.source import SAMPLES, append, fill, on_backend, read_batch
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.notification import Record
 from aviso_server.lake.files import FileWriter
-from aviso_server.lake.inventory import File, inventory
+from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import DELETED, LOST, NOTIFICATIONS, Place
 from aviso_server.lake.record import batch_to_records, records_to_batch
 from aviso_server.lake.table import find
@@ -45,14 +45,14 @@ def store(tmp_path: Path) -> Iterator[NatsServer]:
         yield running
 
 
-def _replace(place: Place, old: Sequence[File], records: Sequence[Record]) -> None:
+def _replace(place: Place, old: Sequence[TableFile], records: Sequence[Record]) -> None:
     """Meddle with the table."""
     writer = FileWriter(place)
     writer.write(records_to_batch(records))
     replace_files(place, old, writer.close(), data_change=True)
 
 
-def _files(place: Place, event_type: str) -> list[File]:
+def _files(place: Place, event_type: str) -> list[TableFile]:
     table = find(place, NOTIFICATIONS)
     assert table is not None
     return inventory(table, (event_type,))

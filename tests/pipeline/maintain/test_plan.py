@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.lake.inventory import File
+from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain.plan import (
     Plan,
@@ -22,12 +22,12 @@ DAY = date(2026, 1, 1)
 TARGET = 100
 
 
-def _file(number: int, size: int, *, first: int, rows: int = 10, day: date = DAY) -> File:
-    return File(f"f{number}", size, "mars", day, rows, first, first + rows - 1)
+def _file(number: int, size: int, *, first: int, rows: int = 10, day: date = DAY) -> TableFile:
+    return TableFile(f"f{number}", size, "mars", day, rows, first, first + rows - 1)
 
 
 @st.composite
-def _tables(draw: st.DrawFn) -> list[File]:
+def _tables(draw: st.DrawFn) -> list[TableFile]:
     sizes = draw(st.lists(st.tuples(st.integers(1, 250), st.integers(0, 3)), max_size=40))
     return [
         _file(number, size, first=1 + 10 * number, day=DAY + timedelta(days=day))
@@ -40,11 +40,11 @@ def _touched(plan: Plan) -> list[str]:
     return removed + [file.path for item in plan.rewrites for file in item.files]
 
 
-def _applied(files: list[File], plan: Plan) -> list[File]:
+def _applied(files: list[TableFile], plan: Plan) -> list[TableFile]:
     """The table after the plan, if nothing is compressed any better."""
     gone = set(_touched(plan))
     made = [
-        File(
+        TableFile(
             f"new{number}",
             item.size,
             item.event_type,
@@ -60,7 +60,7 @@ def _applied(files: list[File], plan: Plan) -> list[File]:
 
 @given(_tables(), st.integers(2, 5), st.data())
 def test_a_plan_touches_each_file_once_and_settles(
-    files: list[File], min_files: int, data: st.DataObject
+    files: list[TableFile], min_files: int, data: st.DataObject
 ) -> None:
     """No file is in two places of a plan, results fit the target, and a second plan is empty."""
     hidden = data.draw(
@@ -86,7 +86,7 @@ def test_a_plan_touches_each_file_once_and_settles(
 
 
 @given(_tables())
-def test_results_of_a_plan_do_not_overlap(files: list[File]) -> None:
+def test_results_of_a_plan_do_not_overlap(files: list[TableFile]) -> None:
     """Only neighbours are put together: readers by sequence open one file after the other."""
     plan = make_plan(files, Policy(TARGET), today=DAY, hidden={})
     after = sorted(_applied(files, plan), key=lambda file: (file.day, file.first))
@@ -97,7 +97,7 @@ def test_results_of_a_plan_do_not_overlap(files: list[File]) -> None:
 def test_days_beyond_retention_go_as_a_whole() -> None:
     """Each event type has its own retention, and a star stands for the others."""
     files = [_file(n, 10, first=10 * n + 1, day=DAY + timedelta(days=n)) for n in range(5)]
-    files += [File("other", 10, "diss", DAY, 1, 1, 1)]
+    files += [TableFile("other", 10, "diss", DAY, 1, 1, 1)]
     today = DAY + timedelta(days=4)
     plan = make_plan(files, Policy(retention_days={"mars": 2}), today=today, hidden={})
     assert [(item.event_type, item.day, item.why) for item in plan.removals] == [

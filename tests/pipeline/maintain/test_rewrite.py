@@ -19,7 +19,7 @@ from aviso_server.core.geometry import Area, Intersects
 from aviso_server.core.notification import Entry
 from aviso_server.lake import files as lake_files
 from aviso_server.lake.commit import archived_through
-from aviso_server.lake.inventory import File, inventory
+from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
@@ -41,7 +41,7 @@ def _rows(place: Place) -> pa.Table:
     return _table(place).to_pyarrow_table().sort_by("sequence")
 
 
-def _task(files: list[File], hidden: tuple[tuple[int, int], ...] = (), count: int = 0) -> Task:
+def _task(files: list[TableFile], hidden: tuple[tuple[int, int], ...] = (), count: int = 0) -> Task:
     item = Rewrite(files[0].event_type, files[0].day, tuple(files), count)
     return Task(0, item, hidden, "sequence")
 
@@ -58,7 +58,7 @@ def _square(lat: float, lon: float) -> Area:
     return Area.of(tuple((lat + north, lon + east) for north, east in ring))
 
 
-def _replaced(place: Place, answer: Answer, files: list[File]) -> None:
+def _replaced(place: Place, answer: Answer, files: list[TableFile]) -> None:
     assert answer.problem is None
     replace_files(place, files, answer.written, data_change=False)
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from aviso_server.core.ring import Mask
 from aviso_server.lake import wkb
 from aviso_server.lake.files import FILE_SCHEMA
-from aviso_server.lake.inventory import UNKNOWN, File
+from aviso_server.lake.index import UNKNOWN
+from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import BOX, DEAD_LETTERS, NOTIFICATIONS, TIME, Place
 from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import NS_PER_US
@@ -35,7 +36,7 @@ _FAILED = (OSError, ValueError, pa.ArrowException)
 class Exam:
     """A file to be examined."""
 
-    file: File
+    file: TableFile
     hash_from: int
     """Contents are compared from this sequence on: the log has nothing below it."""
     places: bool
@@ -168,7 +169,7 @@ def _take(exam: Exam, batch: pa.RecordBatch, found: _Found) -> None:
     found.hashes.append(hashes)
 
 
-def _summed_up(rows: Rows, file: File, found: _Found) -> None:
+def _summed_up(rows: Rows, file: TableFile, found: _Found) -> None:
     there = np.concatenate(found.sequences)
     order = np.argsort(there, kind="stable")
     there = there[order]
@@ -186,23 +187,23 @@ def _summed_up(rows: Rows, file: File, found: _Found) -> None:
             rows.finding(item)
 
 
-def _right_id(file: File, batch: pa.RecordBatch) -> Mask:
+def _right_id(file: TableFile, batch: pa.RecordBatch) -> Mask:
     numbers = batch.column("sequence").cast(pa.string())
     ids = pc.binary_join_element_wise(pa.scalar(file.event_type), numbers, "@")
     return _true(pc.equal(batch.column("id"), ids))
 
 
-def _right_time(_file: File, batch: pa.RecordBatch) -> Mask:
+def _right_time(_file: TableFile, batch: pa.RecordBatch) -> Mask:
     whole = np.asarray(batch.column("time_ns").fill_null(-1), np.int64) // NS_PER_US
     return _true(pc.equal(batch.column("time"), pa.array(whole).cast(TIME)))
 
 
-def _right_day(file: File, batch: pa.RecordBatch) -> Mask:
+def _right_day(file: TableFile, batch: pa.RecordBatch) -> Mask:
     day = pa.scalar(file.day, pa.date32())
     return _true(pc.equal(batch.column("time").cast(pa.date32()), day))
 
 
-def _right_box(_file: File, batch: pa.RecordBatch) -> Mask:
+def _right_box(_file: TableFile, batch: pa.RecordBatch) -> Mask:
     """The same areas come again and again, so each is decoded once."""
     column = batch.column("geometry").dictionary_encode()
     boxes = [_box(data) for data in column.dictionary.to_pylist()]
@@ -215,7 +216,7 @@ def _right_box(_file: File, batch: pa.RecordBatch) -> Mask:
     return right
 
 
-CHECKS: dict[str, Callable[[File, pa.RecordBatch], Mask]] = {
+CHECKS: dict[str, Callable[[TableFile, pa.RecordBatch], Mask]] = {
     "its id is not its event type and sequence": _right_id,
     "its time is not its time_ns": _right_time,
     "it does not belong to its day": _right_day,
@@ -232,22 +233,18 @@ def _box(data: bytes) -> tuple[float, ...]:
     return tuple(getattr(box, name) for name in BOX)
 
 
-def _outside(file: File, batch: pa.RecordBatch, there: Ints, times: Ints) -> Mask:
+def _outside(file: TableFile, batch: pa.RecordBatch, there: Ints, times: Ints) -> Mask:
     """Rows that a reader who trusts the log's statistics would not find."""
     outside: Mask = (there < file.first) | (there > file.last)
-    if file.since_ns is not None:
-        outside |= times < file.since_ns
-    if file.until_ns is not None:
-        outside |= times > file.until_ns
+    outside |= (times < file.since_ns) | (times > file.until_ns)
     for name, edge in zip(BOX, file.box, strict=True):
-        if edge is not None:
-            told = np.asarray(batch.column(name).fill_null(np.nan), np.float64)
-            # Of the lowest edges the lowest is known, of the highest the highest.
-            outside |= told < edge if name.startswith("min") else told > edge
+        told = np.asarray(batch.column(name).fill_null(np.nan), np.float64)
+        # Of the lowest edges the lowest is known, of the highest the highest.
+        outside |= told < edge if name.startswith("min") else told > edge
     return outside
 
 
-def _span(file: pq.ParquetFile, number: int, whole: File) -> tuple[int, int]:
+def _span(file: pq.ParquetFile, number: int, whole: TableFile) -> tuple[int, int]:
     """The sequences of a row group, by its own statistics; else those of the file."""
     group = file.metadata.row_group(number)
     for column in map(group.column, range(group.num_columns)):
@@ -257,11 +254,11 @@ def _span(file: pq.ParquetFile, number: int, whole: File) -> tuple[int, int]:
     return whole.first, whole.last if whole.last < MOST else whole.first
 
 
-def _broken(file: File, problem: str, first: int, last: int) -> Finding:
+def _broken(file: TableFile, problem: str, first: int, last: int) -> Finding:
     return Finding("file", first, last, last - first + 1, f"{file.name}: {problem}")
 
 
-def _about(file: File, text: str, rows: int) -> Finding:
+def _about(file: TableFile, text: str, rows: int) -> Finding:
     last = file.last if file.told else file.first
     return Finding("statistics", file.first, last, last - file.first + 1, f"{text}, it has {rows}")
 

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json
 from aviso_server.lake.commit import archived_through
-from aviso_server.lake.inventory import File, inventory
+from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
@@ -185,7 +185,9 @@ def _source(options: AuditOptions) -> Options:
     return read_options({**(options.source or {}), "eventType": names})
 
 
-def _subjects(table: DeltaTable, found: list[File], source: Options | None) -> dict[str, Subject]:
+def _subjects(
+    table: DeltaTable, found: list[TableFile], source: Options | None
+) -> dict[str, Subject]:
     ends: Mapping[str, Ends] = {}
     if source is not None:
 
@@ -230,7 +232,7 @@ def _known(spark: SparkSession, subjects: Mapping[str, Subject], tombstones: Hid
 def _files(
     spark: SparkSession,
     place: Place,
-    found: list[File],
+    found: list[TableFile],
     subjects: Mapping[str, Subject],
     source: Options | None,
 ) -> DataFrame:

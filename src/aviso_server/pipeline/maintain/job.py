@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake.inventory import File, inventory
+from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
@@ -157,7 +157,7 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> Outcome:
 def planned(
     spark: SparkSession,
     options: MaintainOptions,
-    found: Sequence[File],
+    found: Sequence[TableFile],
     graves: Mapping[str, Intervals],
 ) -> tuple[Plan, list[str]]:
     """The plan, and files that could not be looked into."""

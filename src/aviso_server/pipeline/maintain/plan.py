@@ -15,7 +15,8 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import Literal
 
-from aviso_server.lake.inventory import UNKNOWN, File
+from aviso_server.lake.index import UNKNOWN
+from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.tombstones import Intervals
 
 SMALL = 0.5
@@ -52,7 +53,7 @@ class Removal:
 
     event_type: str
     day: date
-    files: tuple[File, ...]
+    files: tuple[TableFile, ...]
     why: Why
 
 
@@ -62,7 +63,7 @@ class Rewrite:
 
     event_type: str
     day: date
-    files: tuple[File, ...]
+    files: tuple[TableFile, ...]
     hidden: int = 0
     """Rows that are left out."""
 
@@ -85,7 +86,7 @@ class Plan:
     rewrites: tuple[Rewrite, ...] = ()
 
 
-def suspects(files: Iterable[File], hidden: Mapping[str, Intervals]) -> list[File]:
+def suspects(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> list[TableFile]:
     """Files whose range of sequences meets a hidden one: only a look inside tells."""
     return [
         file
@@ -96,7 +97,7 @@ def suspects(files: Iterable[File], hidden: Mapping[str, Intervals]) -> list[Fil
     ]
 
 
-def buried(files: Iterable[File], hidden: Mapping[str, Intervals]) -> dict[str, int]:
+def buried(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> dict[str, int]:
     """Files that lie inside a hidden range altogether, and their rows."""
     return {
         file.path: file.rows
@@ -106,7 +107,7 @@ def buried(files: Iterable[File], hidden: Mapping[str, Intervals]) -> dict[str, 
 
 
 def make_plan(
-    files: Sequence[File], policy: Policy, *, today: date, hidden: Mapping[str, int]
+    files: Sequence[TableFile], policy: Policy, *, today: date, hidden: Mapping[str, int]
 ) -> Plan:
     """The plan; ``hidden`` has the number of hidden rows by path, where there are any."""
     removals: list[Removal] = []
@@ -130,13 +131,15 @@ def make_plan(
     return Plan(tuple(removals), tuple(rewrites))
 
 
-def rows_of(files: Iterable[File]) -> int:
+def rows_of(files: Iterable[TableFile]) -> int:
     """Rows of files; UNKNOWN if one does not tell."""
     counts = [file.rows for file in files]
     return UNKNOWN if UNKNOWN in counts else sum(counts)
 
 
-def _runs(files: Sequence[File], policy: Policy, hidden: Mapping[str, int]) -> Iterator[list[File]]:
+def _runs(
+    files: Sequence[TableFile], policy: Policy, hidden: Mapping[str, int]
+) -> Iterator[list[TableFile]]:
     """Neighbours that are to become one file."""
     for run in _bins(files, policy, hidden):
         dirty = any(hidden.get(file.path, 0) for file in run)
@@ -144,9 +147,11 @@ def _runs(files: Sequence[File], policy: Policy, hidden: Mapping[str, int]) -> I
             yield run
 
 
-def _bins(files: Sequence[File], policy: Policy, hidden: Mapping[str, int]) -> Iterator[list[File]]:
+def _bins(
+    files: Sequence[TableFile], policy: Policy, hidden: Mapping[str, int]
+) -> Iterator[list[TableFile]]:
     """Neighbours that together are no larger than the target; large clean files part them."""
-    run: list[File] = []
+    run: list[TableFile] = []
     size = 0
     for file in files:
         small = file.size < SMALL * policy.target_bytes
@@ -161,7 +166,7 @@ def _bins(files: Sequence[File], policy: Policy, hidden: Mapping[str, int]) -> I
         yield run
 
 
-def _meets(file: File, graves: Intervals) -> bool:
+def _meets(file: TableFile, graves: Intervals) -> bool:
     """Whether some hidden range has a sequence in common with the file's range."""
     if graves.after(file.first) != file.first:
         return True
@@ -169,5 +174,5 @@ def _meets(file: File, graves: Intervals) -> bool:
     return bool(len(following)) and int(following[0]) <= file.last
 
 
-def _within(file: File, graves: Intervals) -> bool:
+def _within(file: TableFile, graves: Intervals) -> bool:
     return file.told and graves.after(file.first) > file.last

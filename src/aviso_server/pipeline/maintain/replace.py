@@ -17,7 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.files import Written
-from aviso_server.lake.inventory import File
+from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
 from aviso_server.lake.storage import LakeFailed
@@ -28,7 +28,7 @@ class Overtaken(AvisoError):
 
 
 def replace_files(
-    place: Place, removed: Iterable[File], written: Sequence[Written], *, data_change: bool
+    place: Place, removed: Iterable[TableFile], written: Sequence[Written], *, data_change: bool
 ) -> None:
     """Put files in the place of others, in one commit; Overtaken if they are there no more.
 
@@ -53,7 +53,7 @@ def replace_files(
 
 def _commit(
     table: DeltaTable,
-    removed: Sequence[File],
+    removed: Sequence[TableFile],
     written: Sequence[Written],
     *,
     data_change: bool,

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from aviso_server.lake.files import FILE_SCHEMA, FileWriter, Written
-from aviso_server.lake.inventory import UNKNOWN, File
+from aviso_server.lake.index import UNKNOWN
+from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import RECORD, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.rowgroups import RowGroups
@@ -53,7 +54,7 @@ class Answer:
 class Look:
     """A file to be looked into, with the hidden ranges that meet it."""
 
-    file: File
+    file: TableFile
     hidden: Pairs
 
 
@@ -122,7 +123,7 @@ def _visible(groups: RowGroups, task: Task) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([names, *batch.columns], schema=RECORD)
 
 
-def _clusters(groups: RowGroups, found: Sequence[File]) -> Iterator[list[tuple[str, int]]]:
+def _clusters(groups: RowGroups, found: Sequence[TableFile]) -> Iterator[list[tuple[str, int]]]:
     """Row groups by first sequence; those that overlap come together."""
     every: list[tuple[int, int, str, int]] = []
     for file in found:
