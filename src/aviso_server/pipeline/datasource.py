@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from aviso_server.pipeline.source.batch import BatchReader
 from aviso_server.pipeline.source.columns import SPARK
 from aviso_server.pipeline.source.options import read_options
-from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.stream import StreamReader
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.declaration import declaration
 from aviso_server.core.moment import rfc3339
 from aviso_server.lake.record import batch_to_records
+from aviso_server.pipeline.source.bridge import joined, opened
 from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.nats import gaps
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.source.ranges import Range
-from aviso_server.pipeline.source.reading import joined, opened
 
 
 @pytest.fixture

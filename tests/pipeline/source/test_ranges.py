@@ -5,10 +5,10 @@ from itertools import groupby, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.pipeline.source.ranges import (
     MAX_SLICES,
     SLICE,
-    Ends,
     Offset,
     Range,
     advanced,
@@ -23,7 +23,7 @@ _ranges = st.dictionaries(
 ).map(lambda drawn: [Range(name, first, first + n - 1) for name, (first, n) in drawn.items()])
 _ends = st.dictionaries(
     _names,
-    st.tuples(st.integers(1, 50), st.integers(0, 100)).map(lambda p: Ends(p[0], p[0] + p[1] - 1)),
+    st.tuples(st.integers(1, 50), st.integers(0, 100)).map(lambda p: Bounds(p[0], p[0] + p[1] - 1)),
 )
 
 
@@ -66,7 +66,7 @@ def test_limits_are_shared_fairly(waiting: dict[str, int], limit: int) -> None:
 
 
 @given(_ends, st.dictionaries(_names, st.integers(1, 60)), st.integers(1, 30))
-def test_offsets_reach_the_end(ends: dict[str, Ends], start: Offset, limit: int) -> None:
+def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: int) -> None:
     """Step by step everything stored is read once, within the limit, and then nothing moves."""
     position, read = start, []
     for _ in range(500):
@@ -90,7 +90,7 @@ def test_offsets_reach_the_end(ends: dict[str, Ends], start: Offset, limit: int)
 
 
 @given(_ends, st.dictionaries(_names, st.integers(1, 60)))
-def test_offsets_never_go_back(ends: dict[str, Ends], start: Offset) -> None:
+def test_offsets_never_go_back(ends: dict[str, Bounds], start: Offset) -> None:
     """Not even when a stream is not listed for a moment, or ends before the offset."""
     end = advanced(start, ends, None)
     assert all(end[name] >= start[name] for name in start)
@@ -98,8 +98,8 @@ def test_offsets_never_go_back(ends: dict[str, Ends], start: Offset) -> None:
 
 def test_what_retention_removed_is_passed_in_one_step() -> None:
     """A limit counts what can still be read, or a trimmed log would be crawled through."""
-    assert advanced({"a": 1}, {"a": Ends(1_000_001, 1_000_100)}, 10) == {"a": 1_000_011}
-    assert advanced({"a": 1}, {"a": Ends(1_000_001, 1_000_000)}, 10) == {"a": 1_000_001}
+    assert advanced({"a": 1}, {"a": Bounds(1_000_001, 1_000_100)}, 10) == {"a": 1_000_011}
+    assert advanced({"a": 1}, {"a": Bounds(1_000_001, 1_000_000)}, 10) == {"a": 1_000_001}
 
 
 def test_new_event_types_begin_at_one() -> None:

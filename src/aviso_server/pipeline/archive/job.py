@@ -42,13 +42,13 @@ from aviso_server.pipeline.archive.source import (
     stream_options,
 )
 from aviso_server.pipeline.source.agreement import LogReplaced
+from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARK, PROBLEM
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import read_options
-from aviso_server.pipeline.source.plan import ends
+from aviso_server.pipeline.source.plan import bounds
 from aviso_server.pipeline.source.ranges import Range
-from aviso_server.pipeline.source.reading import ask
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
 from aviso_server.pipeline.spark.failure import Failure
 from aviso_server.pipeline.spark.hadoop import hadoop_options
@@ -107,7 +107,7 @@ def look(options: ArchiveOptions) -> Known:
     async def answer(log: Log) -> Known:
         found: dict[str, Reach] = {}
         oldest: list[int] = []
-        for name, end in (await ends(log, asked)).items():
+        for name, end in (await bounds(log, asked)).items():
             # Where nothing is archived yet, what the log no longer has is not lag.
             through = archived_through(table, name) or end.first - 1
             found[name] = Reach(through, max(through, end.last))

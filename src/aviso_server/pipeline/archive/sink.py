@@ -23,7 +23,7 @@ from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.archive.deadletters import Bundle, Gathered, append, unstage
 from aviso_server.pipeline.source.columns import divide
-from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.ranges import Range
 
 

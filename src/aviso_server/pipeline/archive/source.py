@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
@@ -24,11 +25,11 @@ from aviso_server.lake.marks import read_mark
 from aviso_server.lake.table import ensure
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
+from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.options import Options, read_options
-from aviso_server.pipeline.source.parcel import Parcel
-from aviso_server.pipeline.source.ranges import FIRST, Ends, Offset, between
-from aviso_server.pipeline.source.reading import ask
+from aviso_server.pipeline.source.pickling import Parcel
+from aviso_server.pipeline.source.ranges import FIRST, Offset, between
 from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-lake"
@@ -123,13 +124,13 @@ class ArchiveReader(StreamReader):
         cut = {name: max(begin, marks[name].through + 1) for name, begin in begins.items()}
         return super().partitions(cut, end)
 
-    def _look(self) -> dict[str, Ends]:
+    def _look(self) -> dict[str, Bounds]:
         """Where every stream is now; one that was lost and is empty is to go on at its mark."""
         found = super()._look()
         empty = {name: end for name, end in found.items() if end.first > end.last}
         for name, mark in self._marks(empty).items():
             if mark.through > empty[name].last:
-                found[name] = Ends(mark.through + 1, mark.through)
+                found[name] = Bounds(mark.through + 1, mark.through)
         return found
 
     def _checked(self, start: Mapping[str, int]) -> dict[str, Mark]:

@@ -1,7 +1,7 @@
 """What is known of sequences, as rows: who has which, and what is in them. Pure.
 
 A row of evidence is a *run* of sequences of one event type, cut at the borders of blocks so that
-every block can be judged by itself (judge.py). Runs are few where few sequences are missing, so a
+every block can be judged by itself (verdict.py). Runs are few where few sequences are missing, so a
 million notifications are a handful of rows, plus eight bytes each where contents are compared.
 """
 

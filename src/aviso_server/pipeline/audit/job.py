@@ -5,7 +5,7 @@ Theory of operation
    tombstones, then at where the log begins and ends.
 2. Spark tasks read every file (examine.py) and every retained sequence of the log, and turn them
    into evidence: runs of sequences, with eight bytes of content each where lake and log overlap.
-3. Evidence is gathered by event type and block of sequences, and judged (judge.py).
+3. Evidence is gathered by event type and block of sequences, and judged (verdict.py).
 4. The driver adds verdicts up. It never sees a row, only ranges, and only so many of each kind.
 
 Nothing is written, so the job may run beside everything else.
@@ -25,6 +25,7 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json
 from aviso_server.lake.commit import archived_through
@@ -35,14 +36,13 @@ from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Hidden, Tombstones
 from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
-from aviso_server.pipeline.audit.judge import Tally, judge
+from aviso_server.pipeline.audit.verdict import Tally, judge
 from aviso_server.pipeline.datasource import register
+from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
-from aviso_server.pipeline.source.ranges import Ends
-from aviso_server.pipeline.source.reading import ask
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import spread
 
@@ -123,7 +123,7 @@ class Subject:
     event_type: str
     first: int
     through: int
-    ends: Ends | None
+    ends: Bounds | None
 
     @property
     def retained(self) -> tuple[int, int] | None:
@@ -188,11 +188,11 @@ def _source(options: AuditOptions) -> Options:
 def _subjects(
     table: DeltaTable, found: list[TableFile], source: Options | None
 ) -> dict[str, Subject]:
-    ends: Mapping[str, Ends] = {}
+    ends: Mapping[str, Bounds] = {}
     if source is not None:
 
-        async def looked(log: Log) -> dict[str, Ends]:
-            return {name: await log.ends(name) for name in await known_types(log, source)}
+        async def looked(log: Log) -> dict[str, Bounds]:
+            return {name: await log.bounds(name) for name in await known_types(log, source)}
 
         ends = ask(source, looked)
     firsts: dict[str, int] = {}

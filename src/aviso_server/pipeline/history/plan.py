@@ -28,11 +28,10 @@ from aviso_server.lake.ranges import MOST
 from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.pipeline.history.files import Part, chosen, look, reader
 from aviso_server.pipeline.source.agreement import check_agreement
+from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import At, Moment, Options, read_options
-from aviso_server.pipeline.source.reading import ask
-from aviso_server.pipeline.source.wanted import filter_of
 
 LAKE_VARIABLE = "AVISOSERVER_LAKE__PATH"
 LOG_VARIABLE = "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__NATS_URL"
@@ -162,7 +161,7 @@ def planned(asked: Question) -> Plan:
     options = read_options(asked.source(first=1, last=1))
     seen = None if asked.log is None else _looked_at(options, asked.event_type, start, end)
     schema = asked.schema or (_generic(asked.event_type) if seen is None else seen.schema)
-    wanted = filter_of(schema, options.identifier)
+    wanted = options.filter_on(schema)
     ours = None if asked.place is None else look(asked.place).of(asked.event_type)
     if seen is not None and ours is not None:
         ask(options, partial(check_agreement, marks={asked.event_type: ours.mark}))
@@ -192,7 +191,7 @@ def _looked_at(
     options: Options, event_type: str, start: At | Moment | None, end: At | Moment | None
 ) -> _Seen:
     async def looked(log: Log) -> _Seen:
-        seen = _Seen(await log.schema(event_type), (await log.ends(event_type)).last)
+        seen = _Seen(await log.schema(event_type), (await log.bounds(event_type)).last)
         if isinstance(start, Moment):
             seen = replace(seen, since=await log.since(event_type, start.ns))
         if isinstance(end, Moment):

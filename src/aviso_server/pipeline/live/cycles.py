@@ -15,7 +15,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from aviso_server.core.json import compact
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, US
-from aviso_server.pipeline.live.judge import Cycle, Lateness, judged
+from aviso_server.pipeline.live.lateness import Cycle, Lateness, judged
 from aviso_server.pipeline.live.source import FELL_DUE, NEWS
 
 EARLY_US = DAY_S * US

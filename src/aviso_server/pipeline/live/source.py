@@ -22,12 +22,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.pipeline.live.alert import EVENT_TYPE
 from aviso_server.pipeline.live.expected import DAY_S, US, Part, decoded, due_between, encoded
 from aviso_server.pipeline.source.columns import PROBLEM, SPARK
 from aviso_server.pipeline.source.options import Options, read_options
-from aviso_server.pipeline.source.parcel import Parcel
-from aviso_server.pipeline.source.ranges import Ends, Offset
+from aviso_server.pipeline.source.pickling import Parcel
+from aviso_server.pipeline.source.ranges import Offset
 from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-live"
@@ -160,7 +161,7 @@ class LiveReader(StreamReader):
     def _ticked(self) -> int:
         return self._clock() // self._tick_us * self._tick_us
 
-    def _look(self) -> dict[str, Ends]:
+    def _look(self) -> dict[str, Bounds]:
         return {name: end for name, end in super()._look().items() if name != EVENT_TYPE}
 
 

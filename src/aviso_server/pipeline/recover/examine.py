@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.connection import Connection
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
 from aviso_server.backends.jetstream.messages import Stored, decode
@@ -22,7 +23,6 @@ from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.pipeline.history.files import reader
 from aviso_server.pipeline.source.agreement import contradiction
 from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.ranges import Ends
 
 Step = Callable[[int], None]
 """Progress: so many sequences more are compared."""
@@ -54,7 +54,7 @@ class Stand:
 async def stand_of(connection: Connection, log: Log, schema: Schema, mark: Mark) -> Stand:
     """Compare ends and proof; nothing is read but the one notification at the mark."""
     found = await inspected(connection, schema.stream)
-    ends = Ends(1, 0) if found is None else Ends(found[1].first, found[1].last)
+    ends = Bounds(1, 0) if found is None else found[1].bounds
     why = await contradiction(log, schema.event_type, mark, ends)
     return Stand(schema, mark, ends.first, ends.last, why)
 

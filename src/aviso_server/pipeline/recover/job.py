@@ -36,9 +36,9 @@ from aviso_server.pipeline.recover.saved import (
     read_saved,
     set_aside,
 )
+from aviso_server.pipeline.source.bridge import hush
 from aviso_server.pipeline.source.nats import NatsLog, reached
 from aviso_server.pipeline.source.options import read_options
-from aviso_server.pipeline.source.reading import hush
 
 ANSWER_S = 10.0
 

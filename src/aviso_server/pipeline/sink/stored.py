@@ -22,10 +22,10 @@ from aviso_server.core.json import Json, compact
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
 from aviso_server.pipeline.sink.options import Options as Sink
+from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options, read_options
 from aviso_server.pipeline.source.ranges import Range
-from aviso_server.pipeline.source.reading import ask
 
 Content: TypeAlias = tuple[object, ...]
 
@@ -161,7 +161,7 @@ def _matched(contents: Sequence[Content | None], there: "Counter[Content]") -> l
 
 
 async def _last(log: Log, event_type: str) -> int:
-    return (await log.ends(event_type)).last
+    return (await log.bounds(event_type)).last
 
 
 def _around(item: Notification) -> Json:

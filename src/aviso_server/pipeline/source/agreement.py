@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark, Neighbour, disagreement, remedy
 from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.ranges import Ends, Range
+from aviso_server.pipeline.source.ranges import Range
 
 NEAR = 256
 """How far below the mark a neighbour is looked for, in sequences."""
@@ -24,13 +25,13 @@ async def check_agreement(log: Log, marks: Mapping[str, Mark]) -> None:
     """LogReplaced for the first event type whose log cannot be the one that was archived."""
     for name, mark in sorted(marks.items()):
         if mark.through:
-            ends = await log.ends(name)
+            ends = await log.bounds(name)
             why = await contradiction(log, name, mark, ends)
             if why is not None:
                 raise LogReplaced.of(name, why)
 
 
-async def contradiction(log: Log, event_type: str, mark: Mark, ends: Ends) -> str | None:
+async def contradiction(log: Log, event_type: str, mark: Mark, ends: Bounds) -> str | None:
     """Why an event type's log cannot be the one that was archived; None if it can."""
     empty = ends.first > ends.last
     neighbour = None

@@ -7,13 +7,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from aviso_server.pipeline.source import plan
+from aviso_server.pipeline.source.bridge import ask, rows
 from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import Options
-from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
 from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
-from aviso_server.pipeline.source.reading import ask, rows
 
 
 class BatchReader(Parcel, DataSourceReader):

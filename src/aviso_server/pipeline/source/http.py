@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import aiohttp
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.declaration import declared
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json, compact, parse
@@ -28,7 +29,7 @@ from aviso_server.pipeline.source.events import record_of
 from aviso_server.pipeline.source.failure import Unreached
 from aviso_server.pipeline.source.log import Log, Part
 from aviso_server.pipeline.source.options import Access, Options
-from aviso_server.pipeline.source.ranges import Ends, Range
+from aviso_server.pipeline.source.ranges import Range
 
 ATTEMPTS = 5
 """How often in a row a replay may fail before the task does; Spark may then run it again."""
@@ -109,7 +110,7 @@ class HttpLog:
         known = self._declared.get(event_type) or (await self._listing()).get(event_type)
         return known or Schema(event_type=event_type, base=event_type, generic=True)
 
-    async def ends(self, event_type: str) -> Ends:
+    async def bounds(self, event_type: str) -> Bounds:
         """Two replays that deliver at most one notification tell both ends."""
         return await self._patiently(lambda: self._ends(event_type))
 
@@ -153,19 +154,19 @@ class HttpLog:
         except _Interrupted as error:
             raise Unreached(str(error)) from None
 
-    async def _ends(self, event_type: str) -> Ends:
+    async def _ends(self, event_type: str) -> Bounds:
         last = await self._end(event_type, {"to_id": str(_NEVER)})
         if last == 0:
-            return Ends(1, 0)
+            return Bounds(1, 0)
         async with aclosing(self._frames(event_type, {"from_id": "1", "to_id": "1"})) as frames:
             async for frame in frames:
                 if frame.name == b"replay-control":
                     members = frame.members()
                     if members.get("type") == "history_gap":
-                        return Ends(_number(members, "first_available_sequence"), last)
+                        return Bounds(_number(members, "first_available_sequence"), last)
                     if members.get("type") == "replay_completed":
                         break
-        return Ends(1, last)
+        return Bounds(1, last)
 
     async def _since(self, event_type: str, ns: int) -> int:
         asked: dict[str, Json] = {"from_date": rfc3339(ns), "to_id": str(_NEVER)}

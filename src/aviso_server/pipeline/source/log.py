@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.notification import Entry
 from aviso_server.core.schema import Schema
-from aviso_server.pipeline.source.ranges import Ends, Range
+from aviso_server.pipeline.source.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Log(Protocol):
         """How its notifications are read; a generic one where nobody declared it."""
         ...
 
-    async def ends(self, event_type: str) -> Ends:
-        """Where its stream begins and ends now; ``Ends(1, 0)`` without a stream."""
+    async def bounds(self, event_type: str) -> Bounds:
+        """Where its stream begins and ends now; ``Bounds(1, 0)`` without a stream."""
         ...
 
     async def since(self, event_type: str, ns: int) -> int:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
     OURS,
     Config,
@@ -40,8 +41,7 @@ from aviso_server.lake.record import storable
 from aviso_server.pipeline.source.failure import BadOption, Unreached
 from aviso_server.pipeline.source.log import Log, Part
 from aviso_server.pipeline.source.options import Access, Options, login_of
-from aviso_server.pipeline.source.ranges import Ends, Range
-from aviso_server.pipeline.source.wanted import filter_of
+from aviso_server.pipeline.source.ranges import Range
 
 ATTEMPTS = 5
 """How often a page is asked for before the task fails; Spark may then run it again."""
@@ -71,7 +71,7 @@ class NatsLog:
         self._connection = connection
         self._outage_s = reached(options.access).pace.outage_s
         self._reader = Reader(connection)
-        self._identifier = options.identifier
+        self._options = options
         self._schemas = dict(options.schemas)
         self._owners: dict[str, str] | None = None
         """Event types by stream, once they were asked for."""
@@ -97,10 +97,10 @@ class NatsLog:
             )
         return self._schemas.get(event_type, generic)
 
-    async def ends(self, event_type: str) -> Ends:
+    async def bounds(self, event_type: str) -> Bounds:
         """Where the stream begins and ends, as its leader knows it."""
         found = await inspected(self._connection, (await self.schema(event_type)).stream)
-        return Ends(1, 0) if found is None else Ends(found[1].first, found[1].last)
+        return Bounds(1, 0) if found is None else found[1].bounds
 
     async def since(self, event_type: str, ns: int) -> int:
         """The first sequence stored at or after a time."""
@@ -117,7 +117,7 @@ class NatsLog:
     async def read(self, wanted: Range) -> AsyncGenerator[Part, None]:
         """The range, page by page."""
         schema = await self.schema(wanted.event_type)
-        asked = filter_of(schema, self._identifier)
+        asked = self._options.filter_on(schema)
         await self._check_readable(schema)
         position = wanted.first
         while position <= wanted.last:

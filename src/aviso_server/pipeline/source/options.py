@@ -11,8 +11,11 @@ from urllib.parse import unquote
 
 from aviso_server.core.cursor import parse_moment
 from aviso_server.core.declaration import declared
-from aviso_server.core.errors import AvisoError
+from aviso_server.core.errors import AvisoError, InvalidRequest
+from aviso_server.core.filter import Filter
+from aviso_server.core.identifier import check_spatial, requested
 from aviso_server.core.json import Json, parse
+from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.pipeline.source.failure import BadOption
 
@@ -133,6 +136,19 @@ class Options:
     fail_on_data_loss: bool = True
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Declared by the reader, before what the streams themselves say."""
+
+    def filter_on(self, schema: Schema) -> Filter | None:
+        """The filter on one event type, None where everything is asked for, or BadOption.
+
+        It is compiled as a watch request's identifier is, by the same code.
+        """
+        if self.identifier is None:
+            return None
+        try:
+            check_spatial(self.identifier)
+            return requested(schema, self.identifier, Operation.REPLAY)
+        except InvalidRequest as error:
+            raise BadOption(f"filter on '{schema.event_type}': {error.message}") from None
 
 
 def read_options(given: Mapping[str, str]) -> Options:

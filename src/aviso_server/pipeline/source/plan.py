@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.core.declaration import declaration
 from aviso_server.core.json import Json
 from aviso_server.pipeline.source.failure import StreamReplaced
 from aviso_server.pipeline.source.log import Log
 from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, Options
 from aviso_server.pipeline.source.pushdown import Narrowing
-from aviso_server.pipeline.source.ranges import FIRST, Ends, Offset, Range, split
-from aviso_server.pipeline.source.wanted import filter_of
+from aviso_server.pipeline.source.ranges import FIRST, Offset, Range, split
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ async def starts(log: Log, options: Options) -> Offset:
     return {name: await _start(log, options, name) for name in await event_types(log, options)}
 
 
-async def ends(log: Log, options: Options) -> dict[str, Ends]:
+async def bounds(log: Log, options: Options) -> dict[str, Bounds]:
     """Where every stream is now."""
-    return {name: await log.ends(name) for name in await event_types(log, options)}
+    return {name: await log.bounds(name) for name in await event_types(log, options)}
 
 
-def check_ahead(start: Mapping[str, int], found: Mapping[str, Ends]) -> None:
+def check_ahead(start: Mapping[str, int], found: Mapping[str, Bounds]) -> None:
     """Refuse streams that end before the offset: their sequences have begun again."""
     for name, end in found.items():
         if end.last + 1 < start.get(name, FIRST):
@@ -76,7 +76,7 @@ async def slices(log: Log, options: Options, wanted: Sequence[Range]) -> list[Sl
     """The ranges cut for the tasks; a filter that cannot be used is noticed here."""
     schemas = {item.event_type: await log.schema(item.event_type) for item in wanted}
     for schema in schemas.values():
-        filter_of(schema, options.identifier)
+        options.filter_on(schema)
     declared = {name: declaration(schema) for name, schema in schemas.items()}
     return [
         Slice(item.event_type, item.first, item.last, declared[item.event_type])
@@ -91,13 +91,13 @@ async def _start(log: Log, options: Options, event_type: str) -> int:
         case Moment(ns):
             return await log.since(event_type, ns)
         case Earliest():
-            return (await log.ends(event_type)).first
+            return (await log.bounds(event_type)).first
         case Latest():
-            return (await log.ends(event_type)).last + 1
+            return (await log.bounds(event_type)).last + 1
 
 
 async def _end(log: Log, options: Options, event_type: str) -> int:
-    last = (await log.ends(event_type)).last
+    last = (await log.bounds(event_type)).last
     match options.ending.of(event_type):
         case At(sequence):
             return min(sequence, last)

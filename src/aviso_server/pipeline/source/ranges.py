@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from aviso_server.backends.backend import Bounds
+
 Offset: TypeAlias = dict[str, int]
 
 FIRST = 1
@@ -36,22 +38,13 @@ class Range:
         return max(0, self.last - self.first + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Where a stream begins and ends at one instant."""
-
-    first: int
-    """Lowest sequence still stored; ``last + 1`` if there is none."""
-    last: int
-
-
 def between(start: Mapping[str, int], end: Mapping[str, int]) -> list[Range]:
     """What lies between two offsets, in name order."""
     ranges = (Range(name, start.get(name, FIRST), end[name] - 1) for name in sorted(end))
     return [item for item in ranges if item]
 
 
-def advanced(start: Mapping[str, int], ends: Mapping[str, Ends], limit: int | None) -> Offset:
+def advanced(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | None) -> Offset:
     """The offset to read up to: everything there is, or ``limit`` sequences shared fairly.
 
     Event types of ``start`` that are not among the ends stay where they are. What retention

@@ -20,14 +20,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from aviso_server.backends.backend import Bounds
 from aviso_server.pipeline.source import plan
+from aviso_server.pipeline.source.bridge import ask, rows
 from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.options import Options
-from aviso_server.pipeline.source.parcel import Parcel
+from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
-from aviso_server.pipeline.source.ranges import Ends, Offset, advanced, between
-from aviso_server.pipeline.source.reading import ask, rows
+from aviso_server.pipeline.source.ranges import Offset, advanced, between
 
 
 class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -38,7 +39,7 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise BadOption("endingSequence and endingTimestamp are for batch reads")
         self._options = options
         self._schema = schema
-        self._target: dict[str, Ends] | None = None
+        self._target: dict[str, Bounds] | None = None
         """With AvailableNow: what was there when the query began."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
@@ -87,5 +88,5 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Offset) -> None:
         """Nothing to do: the checkpoint is the only memory."""
 
-    def _look(self) -> dict[str, Ends]:
-        return ask(self._options, lambda log: plan.ends(log, self._options))
+    def _look(self) -> dict[str, Bounds]:
+        return ask(self._options, lambda log: plan.bounds(log, self._options))

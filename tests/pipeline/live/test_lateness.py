@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.pipeline.live.judge import Cycle, Lateness, judged
+from aviso_server.pipeline.live.lateness import Cycle, Lateness, judged
 
 
 def test_a_part_in_time_is_not_late() -> None:

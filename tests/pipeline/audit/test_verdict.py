@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.pipeline.audit import evidence, judge
+from aviso_server.pipeline.audit import evidence
+from aviso_server.pipeline.audit import verdict as verdicts
 from aviso_server.pipeline.audit.evidence import Finding, Rows, Side, capped, cut, named
-from aviso_server.pipeline.audit.judge import Tally
+from aviso_server.pipeline.audit.verdict import Tally
 
 SIZE = 12
 
@@ -21,7 +22,7 @@ Facts = dict[str, set[int]]
 def _small_blocks() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "BLOCK", SIZE)
-        patch.setattr(judge, "BLOCK", SIZE)
+        patch.setattr(verdicts, "BLOCK", SIZE)
         yield
 
 
@@ -48,7 +49,7 @@ def _verdict(
     tally, found = Tally(), dict[str, set[int]]()
     for block in sorted(set(table["block"].to_pylist())):
         part = table.filter(pa.array([n == block for n in table["block"].to_pylist()]))
-        verdict = judge.judge(block, part)
+        verdict = verdicts.judge(block, part)
         tally.add(verdict.tally)
         for item in verdict.findings:
             assert item.count == item.last - item.first + 1
@@ -111,7 +112,7 @@ def test_time_that_goes_back_between_runs_is_found() -> None:
     rows.runs("lake", _ints([1, 2]), times=_ints([10, 20]))
     rows.runs("lake", _ints([3]), times=_ints([15]))
     rows.runs("lake", _ints([5]), times=_ints([15]))
-    verdict = judge.judge(0, pa.Table.from_batches([rows.batch()]))
+    verdict = verdicts.judge(0, pa.Table.from_batches([rows.batch()]))
     assert [(item.kind, item.first) for item in verdict.findings if item.kind == "time"] == [
         ("time", 3)
     ]
@@ -123,7 +124,7 @@ def test_what_was_found_in_files_is_passed_on() -> None:
     rows = Rows("mars")
     item = Finding("file", 3, 40, 38, "x.parquet: gone")
     rows.finding(item)
-    assert judge.judge(0, pa.Table.from_batches([rows.batch()])).findings == [item]
+    assert verdicts.judge(0, pa.Table.from_batches([rows.batch()])).findings == [item]
 
 
 @given(st.sets(st.integers(0, 400)), st.integers(1, 20))
