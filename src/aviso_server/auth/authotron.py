@@ -16,7 +16,6 @@ import structlog
 from yarl import URL
 
 from aviso_server.auth.credential import forwardable
-from aviso_server.auth.flight import Flights
 from aviso_server.auth.identity import Authenticator, Identity
 from aviso_server.auth.outbound import Failed, Outbound, Patience, Reply
 from aviso_server.auth.refusal import (
@@ -28,6 +27,7 @@ from aviso_server.auth.refusal import (
 )
 from aviso_server.auth.token import TokenCheck, looks_like_token
 from aviso_server.core.json import UNREADABLE
+from aviso_server.singleflight import SingleFlight
 
 MAX_ANSWER_BYTES = 65_536
 MAX_REMEMBERED = 10_000
@@ -62,7 +62,9 @@ class Direct:
         self._now_ns = now_ns
         self._cache_s = options.cache_s
         self._outbound = Outbound(Patience(options.timeout_s), max_bytes=MAX_ANSWER_BYTES)
-        self._flights: Flights[bytes, Identity] = Flights(max_entries=MAX_REMEMBERED, clock=clock)
+        self._flights: SingleFlight[bytes, Identity] = SingleFlight(
+            max_entries=MAX_REMEMBERED, ttl_s=self._remembered_s, clock=clock
+        )
         self._salt = secrets.token_bytes(32)
 
     async def identify(self, authorization: str) -> Identity:
@@ -71,9 +73,7 @@ class Direct:
         if self._address is None:
             raise Unavailable("Authentication service is not configured correctly")
         digest = blake2b(header.encode(), key=self._salt, digest_size=32).digest()
-        identity, _ = await self._flights.get(
-            digest, lambda: self._ask(header), ttl_s=self._remembered_s
-        )
+        identity, _ = await self._flights.get(digest, lambda: self._ask(header))
         return identity
 
     async def close(self) -> None:

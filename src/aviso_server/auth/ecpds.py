@@ -12,12 +12,12 @@ from typing import Protocol
 import structlog
 
 from aviso_server.auth.destinations import FetchFailed, Outcome
-from aviso_server.auth.flight import Flights, Source
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import Forbidden, Refusal, Unavailable, Undecided
 from aviso_server.core.constraint import Choice
 from aviso_server.core.filter import Filter
 from aviso_server.core.numeral import number_text
+from aviso_server.singleflight import Answered, SingleFlight
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 ANY = "*"
@@ -58,10 +58,9 @@ class EcpdsPlugin:
     ) -> None:
         self._lookup = lookup
         self._match_key = match_key
-        self._ttl_s = memory.ttl_s
         self._metrics = metrics
-        self._flights: Flights[str, frozenset[str]] = Flights(
-            max_entries=memory.max_entries, clock=clock
+        self._flights: SingleFlight[str, frozenset[str]] = SingleFlight(
+            max_entries=memory.max_entries, ttl_s=lambda _: memory.ttl_s, clock=clock
         )
 
     async def check(self, identity: Identity, wanted: Filter) -> None:
@@ -102,7 +101,7 @@ class EcpdsPlugin:
         await self._flights.close()
         await self._lookup.close()
 
-    async def _decide(self, username: str, wanted: Filter) -> Source:
+    async def _decide(self, username: str, wanted: Filter) -> Answered:
         destination = destination_of(wanted, self._match_key)
         if destination is None:
             message = f"Required field '{self._match_key}' not found in request identifiers"
@@ -116,11 +115,9 @@ class EcpdsPlugin:
             )
         return source
 
-    async def _known(self, username: str) -> tuple[frozenset[str], Source]:
+    async def _known(self, username: str) -> tuple[frozenset[str], Answered]:
         try:
-            known, source = await self._flights.get(
-                username, lambda: self._fetch(username), ttl_s=lambda _: self._ttl_s
-            )
+            known, source = await self._flights.get(username, lambda: self._fetch(username))
         except FetchFailed as error:
             structlog.get_logger().warning(
                 "ECPDS cannot be asked",
@@ -131,7 +128,7 @@ class EcpdsPlugin:
             self._metrics.ecpds_looked(hit=False, size=len(self._flights))
             self._metrics.ecpds_decided("unavailable")
             raise Unavailable("ECPDS service is inaccessible", details=error.outcome.word) from None
-        hit = source is Source.HIT
+        hit = source is Answered.HIT
         structlog.get_logger().debug(
             "ECPDS memory",
             event_name="auth.ecpds.cache.hit" if hit else "auth.ecpds.cache.miss",

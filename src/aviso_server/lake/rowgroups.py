@@ -6,15 +6,16 @@ nothing, payloads need not be read.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cachetools import LRUCache
 
 from aviso_server.lake.layout import BOX, NOTIFICATIONS, RECORD, Place
 from aviso_server.lake.ranges import EVERYWHERE, MOST, Floats, Ints, Ranges
@@ -43,6 +44,10 @@ class Footer:
     ranges: Ranges
 
 
+_Key: TypeAlias = tuple[str, int, Columns]
+_Decoded: TypeAlias = Footer | pa.RecordBatch
+
+
 class RowGroups:
     """Row groups by file and number."""
 
@@ -50,16 +55,17 @@ class RowGroups:
         self._source = cache(lambda: opener(place, NOTIFICATIONS))
         # Columns of a group are then fetched together, not one after the other.
         self._ahead = place.remote
-        self._cache = Cache(cache_bytes)
+        self._cache: LRUCache[_Key, _Decoded] = LRUCache(cache_bytes, getsizeof=_size)
+        self._lock = threading.Lock()
 
     def footer(self, path: str, *, size: int | None = None) -> Footer:
         """The row groups of a file; its size, if known, spares the store a question."""
-        known = self._cache.get((path, -1, ()))
+        known = self._recall((path, -1, ()))
         if isinstance(known, Footer):
             return known
         metadata = self._guarded(path, lambda: self._metadata(path, size))
         footer = _footer(metadata)
-        self._cache.put((path, -1, ()), footer, metadata.serialized_size)
+        self._keep((path, -1, ()), footer)
         return footer
 
     def parts(
@@ -68,7 +74,7 @@ class RowGroups:
         """Parts of a row group; those that are not in the cache are decoded together."""
         wanted = tuple(wanted)
         found: dict[Columns, pa.RecordBatch] = {
-            part: self._cache.get((path, number, part)) for part in wanted
+            part: self._recall((path, number, part)) for part in wanted
         }
         missing = [part for part, batch in found.items() if batch is None]
         if missing:
@@ -76,8 +82,17 @@ class RowGroups:
             batch = self._guarded(path, lambda: self._decode((path, size), number, columns))
             for part in missing:
                 found[part] = batch.select(list(part))
-                self._cache.put((path, number, part), found[part], found[part].nbytes)
+                self._keep((path, number, part), found[part])
         return [found[part] for part in wanted]
+
+    def _recall(self, key: _Key) -> _Decoded | None:
+        with self._lock:
+            return self._cache.get(key)
+
+    def _keep(self, key: _Key, decoded: _Decoded) -> None:
+        # What is larger than the whole cache is refused by it.
+        with self._lock, suppress(ValueError):
+            self._cache[key] = decoded
 
     def _decode(
         self, file_: tuple[str, int | None], number: int, columns: list[str]
@@ -117,40 +132,9 @@ class RowGroups:
             raise LakeFailed(f"file {path} cannot be read: {error}") from error
 
 
-class Cache:
-    """Decoded things, bounded in bytes; the least recently used go first."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._lock = threading.Lock()
-        self._items: OrderedDict[tuple[str, int, Columns], tuple[object, int]] = OrderedDict()
-        self._bytes = 0
-
-    @property
-    def used_bytes(self) -> int:
-        """What is held."""
-        return self._bytes
-
-    def get(self, key: tuple[str, int, Columns]) -> object:
-        """The thing, or None."""
-        with self._lock:
-            item = self._items.get(key)
-            if item is None:
-                return None
-            self._items.move_to_end(key)
-            return item[0]
-
-    def put(self, key: tuple[str, int, Columns], thing: object, size: int) -> None:
-        """Keep a thing; one that is larger than everything allowed is not kept."""
-        if size > self._limit:
-            return
-        with self._lock:
-            old = self._items.pop(key, None)
-            self._bytes += size - (0 if old is None else old[1])
-            self._items[key] = (thing, size)
-            while self._bytes > self._limit:
-                _, (_, gone) = self._items.popitem(last=False)
-                self._bytes -= gone
+def _size(decoded: _Decoded) -> int:
+    size: int = decoded.metadata.serialized_size if isinstance(decoded, Footer) else decoded.nbytes
+    return size
 
 
 def _footer(metadata: pq.FileMetaData) -> Footer:

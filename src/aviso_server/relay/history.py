@@ -13,10 +13,11 @@ The beginning of the log only moves up. The last one seen (``_Floor``) spares as
 what it does not have; that it moved on meanwhile shows in the bounds that come with every read.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
+
+from cachetools import LRUCache
 
 from aviso_server.backends.backend import Backend, Batch, Bounds
 from aviso_server.core.filter import Filter
@@ -88,7 +89,7 @@ class Tiers:
         self._recent = recent
         self._lake = lake
         self._metrics = metrics
-        self._floors: OrderedDict[str, _Floor] = OrderedDict()
+        self._floors: LRUCache[str, _Floor] = LRUCache(FLOORS)
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of the log now; what is held in memory is checked against them."""
@@ -184,9 +185,6 @@ class Tiers:
         """Remember where the log begins."""
         floor = self._floors.setdefault(event_type, _Floor(bounds))
         floor.bounds = bounds
-        self._floors.move_to_end(event_type)
-        if len(self._floors) > FLOORS:
-            self._floors.popitem(last=False)
         return floor
 
 

