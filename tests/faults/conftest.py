@@ -1,13 +1,12 @@
 """What a long run counted, as a table: how much was acknowledged while what went wrong."""
 
-import os
-
 import pytest
+from support.fuzz import LONG_FAULTS
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print every case with what it counted."""
-    if os.environ.get("AVISO_FAULTS") != "long":
+    if not LONG_FAULTS:
         return
     terminalreporter.section("faults")
     total = 0

@@ -19,6 +19,7 @@ from support import backup
 from support.archive import ArchiveProcess
 from support.disk import small_disk
 from support.farlake import far_lakes
+from support.fuzz import LONG_FAULTS as LONG
 from support.jetstream import behind
 from support.nats import NatsServer, nats_cluster, nats_server
 from support.world import Harm, World, world
@@ -29,7 +30,6 @@ from aviso_server.pipeline.recover.job import RecoverOptions, recover, settled
 
 Recorder: TypeAlias = Callable[[str, object], None]
 
-LONG = os.environ.get("AVISO_FAULTS") == "long"
 ROUNDS = 3 if LONG else 1
 MORE = 120 if LONG else 40
 """Notifications between two harms."""

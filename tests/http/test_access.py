@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 import pytest
@@ -21,7 +22,7 @@ from support.access import (
     token,
 )
 from support.config import settings
-from support.edge import edge
+from support.edge import Edge, edge
 from support.journal import recorded
 from support.raw import Answer, Wire, request, wired
 from support.server import Client, connected
@@ -31,6 +32,7 @@ from aviso_server.auth.access import Policy
 from aviso_server.core.json import Json
 from aviso_server.http.app import ROUTES, build_app
 from aviso_server.http.services import Services
+from aviso_server.relay.query import StreamRules
 
 NOTIFY, BATCH = "/api/v1/notification", "/api/v1/notifications"
 WATCH, REPLAY = "/api/v1/watch", "/api/v1/replay"
@@ -457,21 +459,38 @@ async def test_a_route_without_policy_is_for_administrators(
 # The life of a stream
 
 
-async def test_a_watch_ends_with_its_token(shared: Client) -> None:
-    """Announced in the opening frame, and kept."""
-    head = dict([bearer(token(READ_ONLY, lives_s=3))])
+@asynccontextmanager
+async def moments_left(
+    user: User, rules: StreamRules
+) -> AsyncIterator[tuple[Edge, dict[str, str]]]:
+    """A server whose clock says that the user's token is about to end, and that token."""
+    shown = token(user)
+    left = edges.ending(shown, in_s=0.5)
+    async with edge(
+        settings({"auth": proxy_auth()}, schemas=PROTECTED), edges.Parts(now_ns=left, rules=rules)
+    ) as served:
+        yield served, dict([bearer(shown)])
+
+
+async def test_a_watch_ends_with_its_token() -> None:
+    """D22: announced in the opening frame, and kept."""
     body = {"event_type": "roles", "identifier": {}}
-    async with opened(f"{shared.running.url}{WATCH}", body, head) as stream:
+    async with (
+        moments_left(READ_ONLY, StreamRules()) as (served, head),
+        opened(f"{served.running.url}{WATCH}", body, head) as stream,
+    ):
         frames = await stream.rest()
-    assert frames[0].data["connection_will_close_in_seconds"] <= 3
+    assert frames[0].data["connection_will_close_in_seconds"] <= 1
     assert frames[-1].kind == "max_duration_reached"
 
 
-async def test_a_token_counts_on_an_open_stream_too(shared: Client) -> None:
+async def test_a_token_counts_on_an_open_stream_too() -> None:
     """Whoever shows one is bound by it."""
-    head = dict([bearer(token(STRANGER, lives_s=3))])
     body = {"event_type": "ev", "identifier": {}}
-    async with opened(f"{shared.running.url}{WATCH}", body, head) as stream:
+    async with (
+        moments_left(STRANGER, StreamRules()) as (served, head),
+        opened(f"{served.running.url}{WATCH}", body, head) as stream,
+    ):
         assert (await stream.rest())[-1].kind == "max_duration_reached"
 
 
@@ -492,16 +511,12 @@ async def test_a_longer_token_does_not_lengthen_the_stream() -> None:
 
 async def test_a_replay_ends_with_its_token() -> None:
     """Replay has no limit of its own, but the token's; it is not called completed."""
-    sections: dict[str, Json] = {
-        "auth": proxy_auth(),
-        "watch_endpoint": {"replay_batch_size": 1, "replay_batch_delay_ms": 60_000},
-    }
-    async with connected(settings(sections, schemas=PROTECTED)) as server:
+    body = {"event_type": "ev", "identifier": {}, "from_id": "1"}
+    slowly = StreamRules(batch_size=1, batch_delay_s=60)
+    async with moments_left(READ_ONLY, slowly) as (served, head):
         for region in "abc":
-            await server.notify("ev", {"region": region})
-        head = dict([bearer(token(READ_ONLY, lives_s=3))])
-        body = {"event_type": "ev", "identifier": {}, "from_id": "1"}
-        async with opened(f"{server.running.url}{REPLAY}", body, head) as stream:
+            await served.notify("ev", {"region": region})
+        async with opened(f"{served.running.url}{REPLAY}", body, head) as stream:
             kinds = [frame.kind for frame in await stream.rest()]
     assert kinds == ["replay_started", "replay", "max_duration_reached"]
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import aiohttp
+import jwt
 from aiohttp import web
 from support.server import Client
 
@@ -73,6 +74,12 @@ async def edge(settings: Settings, parts: Parts | None = None) -> AsyncIterator[
         finally:
             stop.request()
             await runner.cleanup()
+
+
+def ending(token: str, *, in_s: float) -> Callable[[], int]:
+    """A clock that stands still so long before a token's end."""
+    end_s: int = jwt.decode(token, options={"verify_signature": False})["exp"]
+    return lambda: int((end_s - in_s) * 1e9)
 
 
 class Failing(MemoryBackend):

@@ -11,6 +11,9 @@ from aviso_server.core.json import Json
 LONG = os.environ.get("AVISO_FUZZ") == "long"
 """Set by `make soak`: many more examples, other ones in every run."""
 
+LONG_FAULTS = os.environ.get("AVISO_FAULTS") == "long"
+"""Set by `make faults`: longer, more often, under several seeds."""
+
 _LONGER = 20
 
 Slip: TypeAlias = tuple[int, int, bytes]

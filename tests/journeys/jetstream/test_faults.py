@@ -4,13 +4,15 @@ Every test has a real nats-server, and the book of ``support.storm`` says who mu
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 from backends.jetstream.conftest import eventually
 from support.config import document
+from support.fuzz import LONG_FAULTS
 from support.jetstream import behind, consumers, lose_consumers, ready, status, stormy
 from support.journal import Journal, recorded
 from support.nats import NatsServer
@@ -21,6 +23,8 @@ from aviso_server.core.json import Json
 
 QUICK: dict[str, Json] = {"publish_retry_attempts": 2, "publish_retry_base_delay_ms": 10}
 """Publishing gives up at once, so that clients see the outage."""
+
+SLOW_REPLAY: dict[str, Json] = {"replay_batch_size": 5, "replay_batch_delay_ms": 20}
 
 STORE: dict[str, Json] = {"memory_tail_bytes": 0}
 """All history comes from NATS, none from memory."""
@@ -325,37 +329,41 @@ async def wipe(storm: Weather) -> None:
         assert response.status == 200, await response.text()
 
 
-# The long one
-
-
-@pytest.mark.slow
-async def test_thirty_seconds_of_silence(own: NatsServer, tmp_path: Path) -> None:
-    """NATS hangs for 30 s under a server with the settings of production; all of it is survived."""
+@asynccontextmanager
+async def in_production(own: NatsServer, folder: Path) -> AsyncIterator[Weather]:
+    """A storm over a server with the waits of production."""
     chosen = document(
         {
             "notification_backend": {"kind": "jetstream", "jetstream": {"nats_url": own.url}},
-            "watch_endpoint": {
-                "sse_heartbeat_interval_sec": 1,
-                "replay_batch_size": 5,
-                "replay_batch_delay_ms": 20,
-            },
+            "watch_endpoint": {"sse_heartbeat_interval_sec": 1, **SLOW_REPLAY},
         },
         schemas={"storm": SCHEMA},
     )
-    with server_process(chosen, tmp_path) as server:
+    with server_process(chosen, folder) as server:
         async with weather(server.url) as storm:
-            await storm.blow(50)
-            live, past = await storm.watch(), await storm.watch(start=1)
-            await past.until(lambda: len(past.received) >= 5)
-            async with asyncio.TaskGroup() as group:
-                own.pause()
-                group.create_task(storm.blow(20))
-                await live.until(lambda: live.beats >= 30)
-                assert await status(f"{storm.url}/health") == 200
-                assert await status(f"{storm.url}/ready") == 503
-                assert storm.book.refused > 0
-                own.resume()
-            await storm.settle()
-            assert live.connections == past.connections == 1
-            past.check_frames()
-            assert past.kinds().count("replay") == 200
+            yield storm
+
+
+async def test_silence(own: NatsServer, tmp_path: Path) -> None:
+    """NATS hangs: feeds stay open with their heartbeats, publishers are told, nothing is lost.
+
+    In `make faults` for 30 s, as long as a tail waits, under a server with the waits of production.
+    """
+    quickly = stormy(own, QUICK, watch=SLOW_REPLAY)
+    async with in_production(own, tmp_path) if LONG_FAULTS else quickly as storm:
+        await storm.blow(50)
+        live, past = await storm.watch(), await storm.watch(start=1)
+        await past.until(lambda: len(past.received) >= 5)
+        async with asyncio.TaskGroup() as group:
+            own.pause()
+            begun = live.beats
+            group.create_task(storm.blow(20))
+            await live.until(lambda: live.beats >= begun + (30 if LONG_FAULTS else 3))
+            assert await status(f"{storm.url}/health") == 200
+            await ready(storm.url, expected=False)
+            await eventually(lambda: storm.book.refused > 0)
+            own.resume()
+        await storm.settle()
+        assert live.connections == past.connections == 1
+        past.check_frames()
+        assert past.kinds().count("replay") == 200

@@ -1,4 +1,4 @@
-"""The archive job killed at random moments while producers publish: each sequence exactly once."""
+"""The archive job killed at a random moment while producers publish: each sequence exactly once."""
 
 import asyncio
 import random
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.archive import archive_process
 from support.archived import assert_same
+from support.fuzz import LONG_FAULTS
 from support.log import fill, log_at
 from support.nats import nats_server
 
@@ -17,7 +18,8 @@ from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
 
 TYPES = ("storm", "flood")
-KILLS = 2
+KILLS = 6 if LONG_FAULTS else 1
+"""Of the job alone, then of all its processes, and so on; tests of the source die at every step."""
 
 
 async def _produce(url: str, enough: threading.Event) -> None:
@@ -34,8 +36,8 @@ async def _produce(url: str, enough: threading.Event) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_killed_again_and_again(spark: SparkSession, tmp_path: Path) -> None:
-    """With kill -9, of the job alone or of all its processes; then run to the end."""
+def test_killed(spark: SparkSession, tmp_path: Path) -> None:
+    """With kill -9, while producers go on; then run to the end."""
     draw = random.Random(20_261_115)
     brisk = ("--master", "local[2]", "--interval", "1s", "--max-records", "150")
     enough = threading.Event()
@@ -47,10 +49,10 @@ def test_killed_again_and_again(spark: SparkSession, tmp_path: Path) -> None:
                     batches = draw.randrange(3)
                     job.until(lambda line, n=batches: line["archived"] > 60 * n)  # type: ignore[misc]
                     assert not job.ended_within(draw.uniform(0, 3))
-                    job.kill(group=attempt % 2 == 0)
+                    job.kill(group=attempt % 2 == 1)
         finally:
             enough.set()
         producing.result()
         place = Place(str(tmp_path / "job" / "lake"))
         Archive(spark, ArchiveOptions(place, {"servers": server.url}, once=True)).run()
-        assert asyncio.run(assert_same(server.url, place, *TYPES)) > 500
+        assert asyncio.run(assert_same(server.url, place, *TYPES)) > 200
