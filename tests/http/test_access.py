@@ -53,7 +53,8 @@ NEEDED = (401, "Authorization header is required")
 INVALID = (401, "Invalid or expired token")
 OK = (200, None)
 
-User = tuple[str, str | None, tuple[str, ...]] | None
+Identified = tuple[str, str | None, tuple[str, ...]]
+User = Identified | None
 
 
 @pytest.fixture(scope="module")
@@ -461,7 +462,7 @@ async def test_a_route_without_policy_is_for_administrators(
 
 @asynccontextmanager
 async def moments_left(
-    user: User, rules: StreamRules
+    user: Identified, rules: StreamRules
 ) -> AsyncIterator[tuple[Edge, dict[str, str]]]:
     """A server whose clock says that the user's token is about to end, and that token."""
     shown = token(user)

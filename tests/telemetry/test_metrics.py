@@ -6,8 +6,9 @@ from itertools import product
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fuzz import examples
 from support.metrics import Page, Sample, moved, parsed
 
 from aviso_server.backends.backend import Reason
