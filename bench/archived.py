@@ -29,7 +29,7 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.core.wire import NotificationRequest
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline import register
-from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
+from aviso_server.pipeline.archive.job import ArchiveJob, ArchiveOptions
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.settings import load
 
@@ -105,7 +105,7 @@ class _Bench:
         lake(place, before, per_commit=PER_COMMIT, places=True)
         options = ArchiveOptions(place, self._source, event_types=("mars",), once=True)
         began = perf_counter()
-        Archive(self._spark, options).run()
+        ArchiveJob(self._spark, options).run()
         return perf_counter() - began
 
 

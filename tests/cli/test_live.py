@@ -12,7 +12,7 @@ from aviso_server.cli.commands import app
 from aviso_server.cli.live import summary
 from aviso_server.core.json import Json
 from aviso_server.pipeline.live.alert import EVENT_TYPE
-from aviso_server.pipeline.live.job import Outcome
+from aviso_server.pipeline.live.job import LiveOutcome
 
 NOWHERE = "nats://127.0.0.1:1"
 JETSTREAM: dict[str, Json] = on_jetstream(NOWHERE)
@@ -98,8 +98,8 @@ def test_there_must_be_a_log() -> None:
 
 def test_the_summary_is_one_line() -> None:
     """What was read and told; what came behind the watermark only if something did."""
-    outcome = Outcome(1200, 0, {"rate": 3, "late": 1})
+    outcome = LiveOutcome(1200, 0, {"rate": 3, "late": 1})
     assert summary(outcome) == "1,200 notifications; alerts: 1 late, 3 rate"
-    assert summary(Outcome(1, 1)) == (
+    assert summary(LiveOutcome(1, 1)) == (
         "1 notifications; alerts: none; 1 notifications came behind the watermark"
     )

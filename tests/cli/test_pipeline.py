@@ -22,7 +22,7 @@ from aviso_server.cli import progress
 from aviso_server.cli.commands import app
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive.progress import Reach, Snapshot
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot, Reach
 
 NOWHERE = "nats://127.0.0.1:1"
 
@@ -161,7 +161,7 @@ def test_options_are_checked(tmp_path: Path, arguments: list[str], message: str)
 
 def test_the_line_for_people() -> None:
     """State, event types, counts, rate, lag in notifications and seconds, last commit, trouble."""
-    snapshot = Snapshot(
+    snapshot = ArchiveSnapshot(
         "running",
         archived=1234,
         letters=2,
@@ -179,7 +179,7 @@ def test_the_line_for_people() -> None:
     ):
         assert part in text
     assert "4 event types" in progress.line(
-        Snapshot("running", event_types={name: Reach(0, 0) for name in "abcd"})
+        ArchiveSnapshot("running", event_types={name: Reach(0, 0) for name in "abcd"})
     )
 
 
@@ -187,7 +187,7 @@ def test_where_nobody_watches_little_is_written(capsys: pytest.CaptureFixture[st
     """A line for each change of state."""
     with progress.shown("auto") as show:
         for stage in ("starting", "running", "running", "running", "stopped"):
-            show(Snapshot(stage))
+            show(ArchiveSnapshot(stage))
     out, err = capsys.readouterr()
     assert out == ""
     assert [line.split()[1] for line in err.splitlines()] == ["starting", "running", "stopped"]
@@ -199,7 +199,7 @@ def test_a_terminal_shows_one_live_line() -> None:
     console = Console(file=screen, force_terminal=True, width=100)
     with progress.live(console) as show:
         for count in (1, 2):
-            show(Snapshot("running", archived=count))
+            show(ArchiveSnapshot("running", archived=count))
     assert "2 archived" in screen.getvalue()
     assert screen.getvalue().count("\n") <= 2
 

@@ -15,9 +15,9 @@ from aviso_server.core.json import Json
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.audit.evidence import Finding
-from aviso_server.pipeline.audit.job import Audited, Report
-from aviso_server.pipeline.maintain.job import Outcome
-from aviso_server.pipeline.maintain.plan import Plan, Removal, Rewrite
+from aviso_server.pipeline.audit.job import Audited, AuditReport
+from aviso_server.pipeline.maintain.job import MaintainOutcome
+from aviso_server.pipeline.maintain.plan import FileRemoval, MaintainPlan, Rewrite
 
 DAY = date(2026, 1, 1)
 
@@ -90,11 +90,11 @@ def test_a_plan_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> Non
     files = tuple(
         TableFile(f"f{n}", 1536, "mars", DAY, 10, 10 * n + 1, 10 * n + 10) for n in range(3)
     )
-    plan = Plan(
-        (Removal("mars", DAY, files[:1], "expired"),),
+    plan = MaintainPlan(
+        (FileRemoval("mars", DAY, files[:1], "expired"),),
         (Rewrite("mars", DAY, files[1:], 4), Rewrite("diss", DAY, files)),
     )
-    maintain._show(Outcome(plan, swept=["x"]), dry_run=True)
+    maintain._show(MaintainOutcome(plan, swept=["x"]), dry_run=True)
     table = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert table[1:4] == [
         ["diss", "2026-01-01", "rewrite", "3", "4.5", "KiB", "1", "30", "0"],
@@ -102,7 +102,7 @@ def test_a_plan_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> Non
         ["mars", "2026-01-01", "rewrite", "2", "3.0", "KiB", "1", "20", "4"],
     ]
     assert table[4][0] == "1"
-    maintain._show(Outcome(files_before=16, files_after=3, rows_hidden=23), dry_run=False)
+    maintain._show(MaintainOutcome(files_before=16, files_after=3, rows_hidden=23), dry_run=False)
     told = capsys.readouterr().out
     assert "files 16 -> 3" in told
     assert "23 deleted or wiped" in told
@@ -120,7 +120,7 @@ def test_findings_are_printed_with_their_sequences(capsys: pytest.CaptureFixture
             Finding("missing", 1000, 9000, 400),
         ],
     )
-    audit._show(Report("lake", 1, False, [item]))  # noqa: FBT003
+    audit._show(AuditReport("lake", 1, False, [item]))  # noqa: FBT003
     assert [line.split(None, 1) for line in capsys.readouterr().out.splitlines()[2:]] == [
         ["mars", "hole        3 to 5"],
         ["mars", "row         7: its id [is] wrong"],

@@ -20,8 +20,8 @@ from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline import archived, history
-from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
-from aviso_server.pipeline.archive.progress import Snapshot
+from aviso_server.pipeline.archive.job import ArchiveJob, ArchiveOptions
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot
 from aviso_server.pipeline.audit.job import AuditOptions
 from aviso_server.pipeline.audit.job import run as audit
 from aviso_server.pipeline.history.plan import question
@@ -29,11 +29,11 @@ from aviso_server.pipeline.ingest.files import files
 from aviso_server.pipeline.ingest.job import Options as IngestOptions
 from aviso_server.pipeline.ingest.job import run as ingest
 from aviso_server.pipeline.ingest.stage import FromFiles
-from aviso_server.pipeline.live.expected import DAY_S, Part
-from aviso_server.pipeline.live.job import Live, LiveOptions
+from aviso_server.pipeline.live.expected import DAY_S, CyclePart
+from aviso_server.pipeline.live.job import LiveJob, LiveOptions
 from aviso_server.pipeline.maintain.job import MaintainOptions
 from aviso_server.pipeline.maintain.job import run as maintain
-from aviso_server.pipeline.maintain.plan import Policy
+from aviso_server.pipeline.maintain.plan import MaintainPolicy
 from aviso_server.pipeline.replay.job import run as replay
 from aviso_server.pipeline.replay.options import Files, Format, Server
 from aviso_server.pipeline.replay.options import Options as ReplayOptions
@@ -107,7 +107,7 @@ class Jobs:
     def maintain(self) -> Told:
         """Every file written again, without what was deleted."""
         append_tombstones(self._place, [("mars", 10, 19)], kind="deleted")
-        policy = Policy(everything=True)
+        policy = MaintainPolicy(everything=True)
         outcome = maintain(self._spark, MaintainOptions(self._place, policy=policy))
         return {
             "hidden": outcome.rows_hidden,
@@ -173,8 +173,8 @@ class Jobs:
 
     def archive(self) -> Told:
         """All that the server took, carried into a lake."""
-        told: list[Snapshot] = []
-        Archive(
+        told: list[ArchiveSnapshot] = []
+        ArchiveJob(
             self._spark, ArchiveOptions(self._third, self._log, once=True), tell=told.append
         ).run()
         return {"stage": told[-1].stage, "archived": told[-1].archived}
@@ -188,13 +188,13 @@ class Jobs:
             url=self._server,
             checkpoint=str(self._folder / "checkpoint"),
             # Every second, so something falls due between two runs however long they take.
-            expected=tuple(Part("test_polygon", "0000", "", str(n), n) for n in seconds),
+            expected=tuple(CyclePart("test_polygon", "0000", "", str(n), n) for n in seconds),
             fields=(),
             watermark_s=1,
             interval_s=1,
             once=True,
         )
-        first, second = (Live(self._spark, options).run() for _ in range(2))
+        first, second = (LiveJob(self._spark, options).run() for _ in range(2))
         return {"notifications": first.notifications, "late": second.alerts["late"]}
 
     def _audited(self, place: Place, log: dict[str, str] | None) -> Told:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive import deadletters as letters
-from aviso_server.pipeline.archive.sink import LakeWriter, Report
+from aviso_server.pipeline.archive.sink import LakeWriter, TaskReport
 from aviso_server.pipeline.archive.source import ArchiveReader
 from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.options import read_options
@@ -102,6 +102,6 @@ def _batch(
             messages.append(LakeWriter(place).write(rows))
         die("one task")
     die("all tasks")
-    letters.append(place, [item.letters for item in messages if isinstance(item, Report)])
+    letters.append(place, [item.letters for item in messages if isinstance(item, TaskReport)])
     die("letters")
     LakeWriter(place).commit(messages, 0)

@@ -20,7 +20,7 @@ from aviso_server.cli.sparked import (
 from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.archive.progress import Snapshot
+    from aviso_server.pipeline.archive.progress import ArchiveSnapshot
     from aviso_server.server.joboptions import Chosen
     from aviso_server.settings import Settings
 
@@ -156,7 +156,7 @@ def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int
         typer.echo(f"metrics on http://{host}:{port}/metrics", err=True)
     with shown(style) as show:
 
-        def tell(snapshot: "Snapshot") -> None:
+        def tell(snapshot: "ArchiveSnapshot") -> None:
             metrics.show(snapshot)
             show(snapshot)
 

@@ -15,7 +15,7 @@ from aviso_server.core.json import compact
 from aviso_server.process import replace_file
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.audit.job import Audited, Report
+    from aviso_server.pipeline.audit.job import Audited, AuditReport
     from aviso_server.settings import Settings
 
 EPILOG = """\
@@ -102,7 +102,7 @@ def _log(settings: "Settings | None", servers: str | None) -> dict[str, str] | N
     return source_options(settings)
 
 
-def _show(found: "Report") -> None:
+def _show(found: "AuditReport") -> None:
     console = Console() if sys.stdout.isatty() else Console(width=160, color_system=None)
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     table.add_column("event type")

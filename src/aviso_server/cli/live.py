@@ -20,8 +20,8 @@ from aviso_server.process import set_by_signals
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.live.expected import Part
-    from aviso_server.pipeline.live.job import LiveOptions, Outcome
+    from aviso_server.pipeline.live.expected import CyclePart
+    from aviso_server.pipeline.live.job import LiveOptions, LiveOutcome
     from aviso_server.pipeline.spark.session import Session
     from aviso_server.settings import Settings
 
@@ -206,7 +206,7 @@ def _options(
     )
 
 
-def _configured(path: Path | None, fields: tuple[str, ...]) -> "tuple[Part, ...]":
+def _configured(path: Path | None, fields: tuple[str, ...]) -> "tuple[CyclePart, ...]":
     if path is None:
         return ()
     from aviso_server.pipeline.live.expected import (  # noqa: PLC0415 - loaded when used
@@ -224,7 +224,7 @@ def _configured(path: Path | None, fields: tuple[str, ...]) -> "tuple[Part, ...]
 
 def _lesson(
     spark: "Session", options: "LiveOptions", place: "Place | None", days: int, tolerance_s: int
-) -> "Callable[[], tuple[Part, ...]] | None":
+) -> "Callable[[], tuple[CyclePart, ...]] | None":
     """What is learned from the lake, where the file says nothing else."""
     if place is None:
         return None
@@ -233,7 +233,7 @@ def _lesson(
     lesson = Lesson(place, options.fields, options.part, days, tolerance_s)
     said = {(item.event_type, item.cycle, item.group) for item in options.expected}
 
-    def learn() -> "tuple[Part, ...]":
+    def learn() -> "tuple[CyclePart, ...]":
         more = [
             item
             for item in learned(spark, lesson)
@@ -251,17 +251,17 @@ def _lesson(
 def _run(
     spark: "Session",
     options: "LiveOptions",
-    learn: "Callable[[], tuple[Part, ...]] | None",
+    learn: "Callable[[], tuple[CyclePart, ...]] | None",
 ) -> None:
-    from aviso_server.pipeline.live.job import Live  # noqa: PLC0415 - as above
+    from aviso_server.pipeline.live.job import LiveJob  # noqa: PLC0415 - as above
 
     stop = threading.Event()
     with _shown() as tell, set_by_signals(stop):
-        outcome = Live(spark, options, tell=tell, learn=learn, stop=stop).run()
+        outcome = LiveJob(spark, options, tell=tell, learn=learn, stop=stop).run()
     typer.echo(summary(outcome), err=True)
 
 
-def summary(outcome: "Outcome") -> str:
+def summary(outcome: "LiveOutcome") -> str:
     """One line of what was done."""
     alerts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(outcome.alerts.items()))
     text = f"{outcome.notifications:,} notifications; alerts: {alerts or 'none'}"
@@ -271,7 +271,7 @@ def summary(outcome: "Outcome") -> str:
 
 
 @contextmanager
-def _shown() -> "Iterator[Callable[[Outcome], None]]":
+def _shown() -> "Iterator[Callable[[LiveOutcome], None]]":
     """A line that changes on a terminal; in a pipe only what went wrong, once."""
     if sys.stderr.isatty():
         with Display(console=Console(stderr=True), refresh_per_second=4) as display:
@@ -279,7 +279,7 @@ def _shown() -> "Iterator[Callable[[Outcome], None]]":
         return
     before: list[str | None] = [None]
 
-    def tell(outcome: "Outcome") -> None:
+    def tell(outcome: "LiveOutcome") -> None:
         if outcome.trouble is not None and outcome.trouble != before[0]:
             typer.echo(_line(outcome), err=True)
         before[0] = outcome.trouble
@@ -287,7 +287,7 @@ def _shown() -> "Iterator[Callable[[Outcome], None]]":
     yield tell
 
 
-def _line(outcome: "Outcome") -> str:
+def _line(outcome: "LiveOutcome") -> str:
     return summary(outcome) if outcome.trouble is None else outcome.trouble
 
 

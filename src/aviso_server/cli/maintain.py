@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from aviso_server.lake.inventory import TableFile
-    from aviso_server.pipeline.maintain.job import Outcome
-    from aviso_server.pipeline.maintain.plan import Plan
+    from aviso_server.pipeline.maintain.job import MaintainOutcome
+    from aviso_server.pipeline.maintain.plan import MaintainPlan
 
 EPILOG = """\
 \b
@@ -104,7 +104,7 @@ def maintain(  # noqa: PLR0913 - the options of a command
         options = job.MaintainOptions(
             sparked.place(lake, storage_option),
             tuple(event_type or ()),
-            plan.Policy(target, min_files, kept, everything),
+            plan.MaintainPolicy(target, min_files, kept, everything),
             sort,
             timedelta(days=keep_days),
             force,
@@ -136,7 +136,7 @@ def _bar(stack: ExitStack) -> "Callable[[int, int], None]":
     return tell
 
 
-def _show(outcome: "Outcome", *, dry_run: bool) -> None:
+def _show(outcome: "MaintainOutcome", *, dry_run: bool) -> None:
     if dry_run:
         _show_plan(outcome.plan)
         typer.echo(f"{len(outcome.swept):,} files that nobody needs would be removed")
@@ -156,7 +156,7 @@ def _show(outcome: "Outcome", *, dry_run: bool) -> None:
         typer.echo(f"left alone, for somebody else was quicker: {outcome.overtaken:,}")
 
 
-def _show_plan(plan: "Plan") -> None:
+def _show_plan(plan: "MaintainPlan") -> None:
     console = Console() if sys.stdout.isatty() else Console(width=160, color_system=None)
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for heading in ("event type", "day", "what"):

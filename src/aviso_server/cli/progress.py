@@ -14,10 +14,10 @@ from rich.text import Text
 from aviso_server.core.json import compact
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.archive.progress import Snapshot
+    from aviso_server.pipeline.archive.progress import ArchiveSnapshot
 
 Style: TypeAlias = Literal["auto", "live", "json", "none"]
-Show: TypeAlias = "Callable[[Snapshot], None]"
+Show: TypeAlias = "Callable[[ArchiveSnapshot], None]"
 
 PLAIN_S = 60.0
 """How often a line is written where nobody watches."""
@@ -46,7 +46,7 @@ def live(console: Console) -> Iterator[Show]:
         )
 
 
-def line(snapshot: "Snapshot") -> str:
+def line(snapshot: "ArchiveSnapshot") -> str:
     """The job in one line."""
     names = sorted(snapshot.event_types)
     kinds = ", ".join(names) if len(names) <= 3 else f"{len(names)} event types"
@@ -76,7 +76,7 @@ class _Sparse:
         self._error: str | None = None
         self._told = 0.0
 
-    def show(self, snapshot: "Snapshot") -> None:
+    def show(self, snapshot: "ArchiveSnapshot") -> None:
         """Write a line if there is something to tell."""
         now = time.monotonic()
         changed = snapshot.stage != self._stage or snapshot.error != self._error
@@ -85,7 +85,7 @@ class _Sparse:
             typer.echo(line(snapshot), err=True)
 
 
-def _json(snapshot: "Snapshot") -> None:
+def _json(snapshot: "ArchiveSnapshot") -> None:
     from aviso_server.pipeline.archive.progress import as_json  # noqa: PLC0415 - loaded when it is used
 
     typer.echo(compact(as_json(snapshot)).decode())

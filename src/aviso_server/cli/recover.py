@@ -15,7 +15,7 @@ from aviso_server.cli.audit import FINDINGS
 from aviso_server.cli.loading import ConfigFile, load
 
 if TYPE_CHECKING:
-    from aviso_server.pipeline.recover.job import Recovery
+    from aviso_server.pipeline.recover.job import RecoverOutcome
 
 EPILOG = """\
 \b
@@ -85,7 +85,7 @@ def recover(
         raise typer.Exit(FINDINGS)
 
 
-def _show(found: "list[Recovery]") -> None:
+def _show(found: "list[RecoverOutcome]") -> None:
     console = Console() if sys.stdout.isatty() else Console(width=160, color_system=None)
     table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     table.add_column("event type")
@@ -101,7 +101,7 @@ def _show(found: "list[Recovery]") -> None:
         console.print(_words(item), soft_wrap=True, markup=False, highlight=False)
 
 
-def _words(item: "Recovery") -> str:
+def _words(item: "RecoverOutcome") -> str:
     stand = item.stand
     name = stand.schema.event_type
     if stand.why is not None:

@@ -10,8 +10,13 @@ from pathlib import Path
 from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive.job import Archive, ArchiveFailed, ArchiveOptions, wait_for_log
-from aviso_server.pipeline.archive.progress import Snapshot, Tally
+from aviso_server.pipeline.archive.job import (
+    ArchiveFailed,
+    ArchiveJob,
+    ArchiveOptions,
+    wait_for_log,
+)
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.process import set_by_signals
@@ -80,7 +85,7 @@ def spark_options(settings: Settings, chosen: Chosen) -> SparkOptions:
 
 
 def run_archive(
-    options: ArchiveOptions, spark: SparkOptions, *, tell: Callable[[Snapshot], None]
+    options: ArchiveOptions, spark: SparkOptions, *, tell: Callable[[ArchiveSnapshot], None]
 ) -> None:
     """Run the job until it is done or the process is told to end; AvisoError if it cannot go on."""
     stop = threading.Event()
@@ -89,14 +94,14 @@ def run_archive(
             # Through Connect, log and lake are for the server to reach, and may not be for us.
             known = None if spark.remote else wait_for_log(options, stop, tell=tell)
             if stop.is_set():
-                tell(Tally(known).snapshot("stopped", time.time()))
+                tell(ArchiveTally(known).snapshot("stopped", time.time()))
                 return
-            tell(Tally(known).snapshot("starting", time.time()))
+            tell(ArchiveTally(known).snapshot("starting", time.time()))
             with job_session(spark) as session, set_by_signals(stop):
-                Archive(session, options, tell=tell, known=known, stop=stop).run()
+                ArchiveJob(session, options, tell=tell, known=known, stop=stop).run()
     except AvisoError as error:
         if not isinstance(error, ArchiveFailed):  # which has told already, and knows more
-            tell(Snapshot("failed", error=error.message))
+            tell(ArchiveSnapshot("failed", error=error.message))
         raise
 
 

@@ -17,7 +17,7 @@ from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.recover.job import (
     RecoverFailed,
     RecoverOptions,
-    Recovery,
+    RecoverOutcome,
     recover,
     settled,
 )
@@ -27,7 +27,7 @@ from aviso_server.settings import Settings
 NEW: list[Json] = [f"NEW-{n}" for n in range(6, 14)]
 
 
-async def run(of: Settings, folder: Path, *, apply: bool = True) -> Recovery:
+async def run(of: Settings, folder: Path, *, apply: bool = True) -> RecoverOutcome:
     """The command, for the one event type."""
     place = Place(of.lake.path or "")
     (found,) = await recover(

@@ -20,13 +20,13 @@ from support.nats import NatsServer, nats_server
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.job import (
-    Archive,
     ArchiveFailed,
+    ArchiveJob,
     ArchiveOptions,
     look,
     wait_for_log,
 )
-from aviso_server.pipeline.archive.progress import Reach, Snapshot
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot, Reach
 from aviso_server.pipeline.source.failure import Unreached
 
 TYPES = ("storm", "flood")
@@ -64,10 +64,10 @@ async def _until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
-def _run(spark: SparkSession, options: ArchiveOptions) -> Snapshot:
+def _run(spark: SparkSession, options: ArchiveOptions) -> ArchiveSnapshot:
     """Run the job to its end; what it told last."""
-    told: list[Snapshot] = []
-    Archive(spark, options, tell=told.append, known=look(options)).run()
+    told: list[ArchiveSnapshot] = []
+    ArchiveJob(spark, options, tell=told.append, known=look(options)).run()
     assert told[-1].stage == "stopped"
     return told[-1]
 
@@ -81,9 +81,9 @@ def test_a_log_that_is_not_there_yet_is_waited_for(server: NatsServer, tmp_path:
     options = _options(server, tmp_path, once=False)
     _fill(server, 0, 3)
     server.kill()
-    told: list[Snapshot] = []
+    told: list[ArchiveSnapshot] = []
 
-    def begin(snapshot: Snapshot) -> None:
+    def begin(snapshot: ArchiveSnapshot) -> None:
         told.append(snapshot)
         server.start()
 
@@ -133,8 +133,8 @@ def test_a_checkpoint_that_spark_refuses_is_set_aside(
     _fill(server, 0, 3)
     (books / "offsets").mkdir(parents=True)
     (books / "offsets" / ".0.95e2195e.tmp").touch()
-    told: list[Snapshot] = []
-    Archive(spark, options, tell=told.append).run()
+    told: list[ArchiveSnapshot] = []
+    ArchiveJob(spark, options, tell=told.append).run()
     assert f"is set aside as {books}.refused-1: it has no whole offset" in str(told[0].error)
     assert (told[-1].stage, told[-1].archived) == ("stopped", 6)
     _fill(server, 3, 4)
@@ -142,7 +142,7 @@ def test_a_checkpoint_that_spark_refuses_is_set_aside(
     offset.write_text(offset.read_text().replace("v1", "v99"))
     (books / "offsets" / ".0.crc").unlink()
     told.clear()
-    Archive(spark, options, tell=told.append).run()
+    ArchiveJob(spark, options, tell=told.append).run()
     assert any(f"is set aside as {books}.refused-2: " in str(item.error) for item in told)
     assert (told[-1].stage, told[-1].archived) == ("stopped", 2)
     assert _same(server, options) == 8
@@ -187,7 +187,7 @@ def test_it_goes_on_through_an_outage_of_nats(
     """Nor does it end when somebody stops its query; it does when it is told to."""
     options = _options(server, tmp_path, once=False)
     _fill(server, 0, 5)
-    told: list[Snapshot] = []
+    told: list[ArchiveSnapshot] = []
     stop = threading.Event()
 
     async def meddle() -> None:
@@ -207,7 +207,7 @@ def test_it_goes_on_through_an_outage_of_nats(
     with ThreadPoolExecutor(1) as beside:
         done = beside.submit(asyncio.run, meddle())
         done.add_done_callback(lambda _: stop.set())
-        Archive(spark, options, tell=told.append, stop=stop).run()
+        ArchiveJob(spark, options, tell=told.append, stop=stop).run()
         done.result()
     assert told[-1].stage == "stopped"
     assert _same(server, options) == 24
@@ -222,10 +222,10 @@ def test_what_waiting_cannot_mend_ends_the_job(
     _run(spark, options)
     table = Path(options.place.table(NOTIFICATIONS))
     table.rename(tmp_path / "aside")
-    told: list[Snapshot] = []
+    told: list[ArchiveSnapshot] = []
     for_ever = _options(server, tmp_path, once=False)
     with pytest.raises(ArchiveFailed, match=r"^the checkpoint says that 'flood' is .*") as error:
-        Archive(spark, for_ever, tell=told.append).run()
+        ArchiveJob(spark, for_ever, tell=told.append).run()
     assert "\n" not in str(error.value)
     assert (told[-1].stage, told[-1].error) == ("failed", str(error.value))
     shutil.rmtree(table)

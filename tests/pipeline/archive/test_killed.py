@@ -15,7 +15,7 @@ from support.log import fill, log_at
 from support.nats import nats_server
 
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.archive.job import Archive, ArchiveOptions
+from aviso_server.pipeline.archive.job import ArchiveJob, ArchiveOptions
 
 TYPES = ("storm", "flood")
 KILLS = 6 if LONG_FAULTS else 1
@@ -54,5 +54,5 @@ def test_killed(spark: SparkSession, tmp_path: Path) -> None:
             enough.set()
         producing.result()
         place = Place(str(tmp_path / "job" / "lake"))
-        Archive(spark, ArchiveOptions(place, {"servers": server.url}, once=True)).run()
+        ArchiveJob(spark, ArchiveOptions(place, {"servers": server.url}, once=True)).run()
         assert asyncio.run(assert_same(server.url, place, *TYPES)) > 200

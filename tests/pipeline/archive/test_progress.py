@@ -6,7 +6,13 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 
 from aviso_server.pipeline.archive.metrics import ArchiveMetrics
-from aviso_server.pipeline.archive.progress import Known, Reach, Snapshot, Tally, as_json
+from aviso_server.pipeline.archive.progress import (
+    ArchiveSnapshot,
+    ArchiveTally,
+    Known,
+    Reach,
+    as_json,
+)
 
 
 def _progress(
@@ -34,7 +40,7 @@ def _progress(
 
 def test_micro_batches_add_up() -> None:
     """Counts are summed, positions are the newest, offsets come as JSON or as text."""
-    tally = Tally()
+    tally = ArchiveTally()
     tally.started(100.0)
     tally.add(
         _progress({"a": 1}, {"a": 11}, {"a": 31}, rows=9, letters=1, newest=95_000_000), 105.0
@@ -61,7 +67,7 @@ def test_micro_batches_add_up() -> None:
 
 def test_looks_that_found_nothing_are_no_commits() -> None:
     """Spark tells of them too; they refresh how far the log is."""
-    tally = Tally(Known({"a": Reach(10, 12)}, 50.0))
+    tally = ArchiveTally(Known({"a": Reach(10, 12)}, 50.0))
     assert tally.snapshot("starting", 60.0).lag_s == 10.0
     tally.add(_progress({"a": 11}, {"a": 11}, {"a": 11}), 61.0)
     now = tally.snapshot("running", 70.0)
@@ -70,7 +76,7 @@ def test_looks_that_found_nothing_are_no_commits() -> None:
 
 def test_lag_in_seconds_begins_when_there_was_none() -> None:
     """After an idle night the first notification is not a night late."""
-    tally = Tally()
+    tally = ArchiveTally()
     tally.add(_progress({}, {"a": 5}, {"a": 5}, rows=4, letters=0, newest=10_000_000), 12.0)
     tally.look(Known({"a": Reach(4, 4)}), 1000.0)
     tally.add(
@@ -81,7 +87,7 @@ def test_lag_in_seconds_begins_when_there_was_none() -> None:
 
 def test_the_rate_is_that_of_the_last_half_minute() -> None:
     """It falls to zero when nothing comes."""
-    tally = Tally()
+    tally = ArchiveTally()
     tally.started(0.0)
     tally.add(_progress({}, {"a": 301}, {"a": 301}, rows=300, letters=0), 100.0)
     assert tally.snapshot("running", 101.0).rate == 10.0
@@ -90,7 +96,7 @@ def test_the_rate_is_that_of_the_last_half_minute() -> None:
 
 def test_json_lines_have_a_fixed_shape() -> None:
     """Programs read them; an error is there only if there is one."""
-    line = as_json(Snapshot("running", archived=3, event_types={"a": Reach(1, 4)}))
+    line = as_json(ArchiveSnapshot("running", archived=3, event_types={"a": Reach(1, 4)}))
     assert line == {
         "state": "running",
         "archived": 3,
@@ -100,7 +106,7 @@ def test_json_lines_have_a_fixed_shape() -> None:
         "dead_letters": 0,
         "event_types": {"a": {"through": 1, "last": 4}},
     }
-    assert as_json(Snapshot("failed", error="why"))["error"] == "why"
+    assert as_json(ArchiveSnapshot("failed", error="why"))["error"] == "why"
 
 
 def test_prometheus_sees_the_last_snapshot() -> None:
@@ -109,7 +115,7 @@ def test_prometheus_sees_the_last_snapshot() -> None:
     registry.register(metrics)
     assert b"aviso_archive_notifications_total 0.0" in generate_latest(registry)
     metrics.show(
-        Snapshot(
+        ArchiveSnapshot(
             "running",
             archived=7,
             letters=1,
@@ -135,7 +141,7 @@ def test_prometheus_sees_the_last_snapshot() -> None:
 
 def test_a_look_tells_the_lag_while_a_micro_batch_takes_its_time() -> None:
     """What is announced meanwhile shows, with the age of the oldest that is not archived."""
-    tally = Tally(Known({"a": Reach(4, 4)}))
+    tally = ArchiveTally(Known({"a": Reach(4, 4)}))
     tally.look(Known({"a": Reach(4, 9), "b": Reach(0, 1)}, oldest=100.0), 130.0)
     seen = tally.snapshot("running", 130.0)
     assert (seen.lag, seen.lag_s) == (6, 30.0)

@@ -19,7 +19,7 @@ from aviso_server.lake.layout import (
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive import deadletters as letters
-from aviso_server.pipeline.archive.sink import LakeWriter, Report
+from aviso_server.pipeline.archive.sink import LakeWriter, TaskReport
 from aviso_server.pipeline.source.columns import MARKED, Columns
 from aviso_server.pipeline.source.ranges import Range
 
@@ -40,11 +40,11 @@ def _read(first: int, last: int, name: str = "mars", *, lost: bool = False) -> p
     return COLUMNS.mark(Range(name, first, last), lost=lost)
 
 
-def _task(place: Place, *batches: pa.RecordBatch) -> Report:
+def _task(place: Place, *batches: pa.RecordBatch) -> TaskReport:
     """Run a task's part, and let the report cross to the driver as Spark would."""
     joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
     report = pickle.loads(pickle.dumps(LakeWriter(place).write(iter(joined))))  # noqa: S301
-    assert isinstance(report, Report)
+    assert isinstance(report, TaskReport)
     return report
 
 
@@ -167,5 +167,5 @@ def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_empty_micro_batch_commits_nothing(tmp_path: Path) -> None:
     """Spark runs one now and then; no version of a table is made for it."""
     place = Place(str(tmp_path))
-    LakeWriter(place).commit([Report(), None], 3)
+    LakeWriter(place).commit([TaskReport(), None], 3)
     assert find(place, NOTIFICATIONS) is None

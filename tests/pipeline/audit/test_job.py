@@ -27,7 +27,7 @@ from aviso_server.pipeline.audit.job import (
     Audited,
     AuditFailed,
     AuditOptions,
-    Report,
+    AuditReport,
     check,
     run,
     settle,
@@ -58,7 +58,7 @@ def _files(place: Place, event_type: str) -> list[TableFile]:
     return inventory(table, (event_type,))
 
 
-def _found(report: Report, event_type: str) -> list[tuple[str, int, int, int]]:
+def _found(report: AuditReport, event_type: str) -> list[tuple[str, int, int, int]]:
     (item,) = [item for item in report.event_types if item.event_type == event_type]
     return sorted((f.kind, f.first, f.last, f.count) for f in item.findings)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aviso_server.pipeline.audit import evidence
 from aviso_server.pipeline.audit import verdict as verdicts
 from aviso_server.pipeline.audit.evidence import Finding, Rows, Side, capped, cut, named
-from aviso_server.pipeline.audit.verdict import Tally
+from aviso_server.pipeline.audit.verdict import AuditTally
 
 SIZE = 12
 
@@ -32,7 +32,7 @@ def _ints(values: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 
 def _verdict(
     facts: Facts, *, twice: set[int], changed: set[int]
-) -> tuple[Tally, dict[str, set[int]]]:
+) -> tuple[AuditTally, dict[str, set[int]]]:
     """The verdicts on all blocks, as sets of sequences by kind."""
     rows = Rows("mars")
     for side in get_args(Side):
@@ -46,7 +46,7 @@ def _verdict(
         else:
             rows.runs(side, there)
     table = pa.Table.from_batches([rows.batch()])
-    tally, found = Tally(), dict[str, set[int]]()
+    tally, found = AuditTally(), dict[str, set[int]]()
     for block in sorted(set(table["block"].to_pylist())):
         part = table.filter(pa.array([n == block for n in table["block"].to_pylist()]))
         verdict = verdicts.judge(block, part)

@@ -10,7 +10,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.history.files import Part, address, chosen, look
+from aviso_server.pipeline.history.files import LakeScope, address, chosen, look
 
 DAY_NS = 86_400_000_000_000
 SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0))
@@ -37,32 +37,32 @@ def place(tmp_path: Path) -> Place:
     return place
 
 
-def numbers(place: Place, part: Part, *, hidden: bool = False) -> list[int]:
+def numbers(place: Place, part: LakeScope, *, hidden: bool = False) -> list[int]:
     """The files chosen, counted from 0."""
     ours = look(place).of("mars")
-    every = chosen(ours, Part(), hidden=True)
+    every = chosen(ours, LakeScope(), hidden=True)
     return [every.index(path) for path in chosen(ours, part, hidden=hidden)]
 
 
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (Part(), [0, 1, 2, 3, 4, 5]),
-        (Part(first=11, last=20), [1]),
-        (Part(first=20, last=21), [1, 2]),
-        (Part(first=61), []),
-        (Part(first=30, last=29), []),
-        (Part(since_ns=BEGIN_NS + 4 * DAY_NS), [4, 5]),
-        (Part(until_ns=BEGIN_NS + DAY_NS), [0]),
-        (Part(since_ns=BEGIN_NS + DAY_NS + 10, until_ns=BEGIN_NS + 2 * DAY_NS + 1), [1, 2]),
-        (Part(box=Box(40.5, 0.5, 40.6, 0.6)), [4]),
-        (Part(box=Box(-90, -180, 90, 180)), [3, 4, 5]),
-        (Part(box=Box(0, 50, 90, 60)), []),
-        (Part(last=40, box=Box(-90, -180, 90, 180)), [3]),
+        (LakeScope(), [0, 1, 2, 3, 4, 5]),
+        (LakeScope(first=11, last=20), [1]),
+        (LakeScope(first=20, last=21), [1, 2]),
+        (LakeScope(first=61), []),
+        (LakeScope(first=30, last=29), []),
+        (LakeScope(since_ns=BEGIN_NS + 4 * DAY_NS), [4, 5]),
+        (LakeScope(until_ns=BEGIN_NS + DAY_NS), [0]),
+        (LakeScope(since_ns=BEGIN_NS + DAY_NS + 10, until_ns=BEGIN_NS + 2 * DAY_NS + 1), [1, 2]),
+        (LakeScope(box=Box(40.5, 0.5, 40.6, 0.6)), [4]),
+        (LakeScope(box=Box(-90, -180, 90, 180)), [3, 4, 5]),
+        (LakeScope(box=Box(0, 50, 90, 60)), []),
+        (LakeScope(last=40, box=Box(-90, -180, 90, 180)), [3]),
     ],
     ids=str,
 )
-def test_statistics_prune(place: Place, part: Part, expected: list[int]) -> None:
+def test_statistics_prune(place: Place, part: LakeScope, expected: list[int]) -> None:
     """Sequence, time and box decide; a file without any place is not opened for one."""
     assert numbers(place, part) == expected
 
@@ -70,22 +70,22 @@ def test_statistics_prune(place: Place, part: Part, expected: list[int]) -> None
 def test_other_event_types_are_not_opened(place: Place) -> None:
     """Each has its own files."""
     filled(place, [record(1, "other")])
-    assert len(chosen(look(place).of("other"), Part())) == 1
-    assert chosen(look(place).of("nobody"), Part()) == []
+    assert len(chosen(look(place).of("other"), LakeScope())) == 1
+    assert chosen(look(place).of("nobody"), LakeScope()) == []
 
 
 def test_files_of_hidden_rows_are_not_opened(place: Place) -> None:
     """A file of which every row asked for is deleted holds nothing, unless that is asked for."""
     append_tombstones(place, [("mars", 1, 19), ("mars", 33, 40)], kind="wiped")
-    assert numbers(place, Part()) == [1, 2, 3, 4, 5]
-    assert numbers(place, Part(first=33, last=45)) == [4]
-    assert numbers(place, Part(first=33, last=45), hidden=True) == [3, 4]
+    assert numbers(place, LakeScope()) == [1, 2, 3, 4, 5]
+    assert numbers(place, LakeScope(first=33, last=45)) == [4]
+    assert numbers(place, LakeScope(first=33, last=45), hidden=True) == [3, 4]
 
 
 def test_a_lost_range_hides_nothing(place: Place) -> None:
     """It says what never came, not what is to be left out."""
     append_tombstones(place, [("mars", 1, 60)], kind="lost")
-    assert len(numbers(place, Part())) == 6
+    assert len(numbers(place, LakeScope())) == 6
 
 
 def test_no_lake_is_an_error(tmp_path: Path) -> None:
@@ -113,5 +113,5 @@ def test_a_shelf_is_of_one_version(place: Place) -> None:
     """Files and mark that were looked at do not change when the archive goes on."""
     before: EventTypeSnapshot = look(place).of("mars")
     filled(place, [record(61)])
-    assert (before.through, len(chosen(before, Part()))) == (60, 6)
-    assert (look(place).of("mars").through, len(numbers(place, Part()))) == (61, 7)
+    assert (before.through, len(chosen(before, LakeScope()))) == (60, 6)
+    assert (look(place).of("mars").through, len(numbers(place, LakeScope()))) == (61, 7)

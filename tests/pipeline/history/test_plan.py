@@ -18,7 +18,13 @@ from aviso_server.core.moment import rfc3339
 from aviso_server.lake.layout import Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.history.plan import LAKE_VARIABLE, LOG_VARIABLE, Plan, planned, question
+from aviso_server.pipeline.history.plan import (
+    LAKE_VARIABLE,
+    LOG_VARIABLE,
+    HistoryPlan,
+    planned,
+    question,
+)
 from aviso_server.pipeline.source.failure import BadOption, Unreached
 
 
@@ -39,7 +45,7 @@ def lake(store: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> str:
     return place.path
 
 
-def parts(plan: Plan) -> tuple[tuple[int, int], int, tuple[int, int] | None]:
+def parts(plan: HistoryPlan) -> tuple[tuple[int, int], int, tuple[int, int] | None]:
     """What is asked of the lake, from how many files, and what is asked of the log."""
     source = plan.source
     log = (int(source["startingSequence"]), int(source["endingSequence"])) if source else None

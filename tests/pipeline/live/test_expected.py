@@ -12,7 +12,7 @@ from aviso_server.pipeline.live.expected import (
     DAY_S,
     US,
     BadExpectation,
-    Part,
+    CyclePart,
     checked,
     decoded,
     due_between,
@@ -21,7 +21,7 @@ from aviso_server.pipeline.live.expected import (
 )
 from aviso_server.settings.literals import duration_s
 
-PART = Part("mars", "1800", "stream=oper", "24", 7 * 3600)
+PART = CyclePart("mars", "1800", "stream=oper", "24", 7 * 3600)
 DAY_US = DAY_S * US
 
 
@@ -36,14 +36,14 @@ def test_a_part_falls_due_after_its_base_time() -> None:
     st.lists(st.integers(0, 5 * DAY_S), min_size=2, max_size=8),
     st.lists(
         st.builds(
-            lambda hour, due: Part("mars", f"{hour:02}30", "", "", due),
+            lambda hour, due: CyclePart("mars", f"{hour:02}30", "", "", due),
             st.integers(0, 23),
             st.integers(0, 2 * DAY_S),
         ),
         max_size=4,
     ),
 )
-def test_each_falls_due_once_however_time_is_cut(cuts: list[int], parts: list[Part]) -> None:
+def test_each_falls_due_once_however_time_is_cut(cuts: list[int], parts: list[CyclePart]) -> None:
     """Neighbouring spans tell everything once; each due time lies within its span."""
     cuts.sort()
     whole = list(due_between(parts, cuts[0] * US, cuts[-1] * US))
@@ -67,11 +67,11 @@ def test_a_file_says_what_is_expected() -> None:
         sorted(
             [
                 *(
-                    Part("mars", cycle, "stream=oper", part, 21_600)
+                    CyclePart("mars", cycle, "stream=oper", part, 21_600)
                     for cycle in ("0000", "1200")
                     for part in ("0", "24")
                 ),
-                Part("other", "0630", "", "", 5400),
+                CyclePart("other", "0630", "", "", 5400),
             ]
         )
     )
@@ -105,7 +105,7 @@ def test_faults_are_named(text: str, why: str) -> None:
 def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """What travels with every micro-batch is bounded, and the message says what to do."""
     monkeypatch.setattr(expected, "MAX_PARTS", 2)
-    parts = [Part("mars", "0000", "", str(step), 0) for step in range(3)]
+    parts = [CyclePart("mars", "0000", "", str(step), 0) for step in range(3)]
     with pytest.raises(BadExpectation, match="group by fewer fields"):
         checked(parts)
     assert len(checked([*parts[:2], *parts[:2]])) == 2

@@ -21,14 +21,14 @@ from support.server import Client, connected
 
 from aviso_server.core.json import Json
 from aviso_server.pipeline.live import alert
-from aviso_server.pipeline.live.expected import Part
+from aviso_server.pipeline.live.expected import CyclePart
 from aviso_server.pipeline.live.job import (
     CYCLES,
     RATES,
-    Live,
+    LiveJob,
     LiveJobFailed,
     LiveOptions,
-    Outcome,
+    LiveOutcome,
     added,
     check,
 )
@@ -101,15 +101,15 @@ async def short_memory(url: str) -> None:
 
 async def followed(
     spark: SparkSession, options: LiveOptions, client: Client, base: datetime
-) -> Outcome:
+) -> LiveOutcome:
     """Run the job until a burst has reached a watch as a rate, and a late cycle was told."""
-    told: asyncio.Queue[Outcome] = asyncio.Queue()
+    told: asyncio.Queue[LiveOutcome] = asyncio.Queue()
     loop, stop = asyncio.get_running_loop(), threading.Event()
 
-    def tell(outcome: Outcome) -> None:
+    def tell(outcome: LiveOutcome) -> None:
         loop.call_soon_threadsafe(told.put_nowait, outcome)
 
-    job = asyncio.create_task(asyncio.to_thread(Live(spark, options, tell=tell, stop=stop).run))
+    job = asyncio.create_task(asyncio.to_thread(LiveJob(spark, options, tell=tell, stop=stop).run))
     rates = {"kind": "rate", "event_type": "mars"}  # others may be told, too, on a busy machine
     try:
         await told.get()
@@ -145,7 +145,7 @@ async def test_alerts_reach_a_watch_once(spark: SparkSession, tmp_path: Path) ->
         base = datetime.now(UTC).replace(second=0, microsecond=0)
         await client.notify("ev", {"region": "n"})
         await publish(client, base, 0)
-        cycle = Part("mars", f"{base:%H%M}", "stream=oper", "0", 2 * 86_400)
+        cycle = CyclePart("mars", f"{base:%H%M}", "stream=oper", "0", 2 * 86_400)
         first = replace(options, expected=(cycle,), event_types=("mars",), once=True)
         # Killed before, at its first offset: Spark would refuse that checkpoint.
         offsets = Path(options.checkpoint) / RATES / "offsets"
@@ -153,7 +153,7 @@ async def test_alerts_reach_a_watch_once(spark: SparkSession, tmp_path: Path) ->
         (offsets / ".0.95e2195e.tmp").touch()
         told: list[str | None] = []
         await asyncio.to_thread(
-            Live(spark, first, tell=lambda outcome: told.append(outcome.trouble)).run
+            LiveJob(spark, first, tell=lambda outcome: told.append(outcome.trouble)).run
         )
         assert f"{options.checkpoint}/{RATES}.refused-1" in str(told[0])
         assert of_kind(await alerts(client), alert.LATE) == []
@@ -167,7 +167,7 @@ async def test_alerts_reach_a_watch_once(spark: SparkSession, tmp_path: Path) ->
         await short_memory(options.source["servers"])
         killed_before_noting(Path(options.checkpoint))
         again = replace(options, expected=parts, once=True)
-        await asyncio.to_thread(Live(spark, again).run)
+        await asyncio.to_thread(LiveJob(spark, again).run)
         found = await alerts(client)
         (late,) = of_kind(found, alert.LATE)
         assert (late["severity"], late["key"]) == ("4", "stream=oper")
@@ -195,9 +195,9 @@ async def test_a_server_without_the_event_type(tmp_path: Path) -> None:
 
 def test_what_spark_tells_is_added_up() -> None:
     """Notifications are counted once, though two queries read them; alerts by kind."""
-    outcome = Outcome()
+    outcome = LiveOutcome()
     for name in (RATES, CYCLES):
         found: Json = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
         outcome = added(outcome, name, {"observedMetrics": found})
         outcome = added(outcome, name, {"observedMetrics": {}})
-    assert outcome == Outcome(5, 2, {"rate": 1, "late": 1})
+    assert outcome == LiveOutcome(5, 2, {"rate": 1, "late": 1})

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.live.expected import DAY_S, Part
+from aviso_server.pipeline.live.expected import DAY_S, CyclePart
 from aviso_server.pipeline.live.learn import Lesson, due_s, learn, learned
 
 LESSON = Lesson(Place("nowhere"), tolerance_s=600)
@@ -50,6 +50,6 @@ def test_from_rows_of_the_lake(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame(
         rows, "event_type string, time timestamp, identifier map<string,string>"
     )
-    found = [Part(*row) for row in learn(frame, LESSON, TODAY).collect()]
-    assert found == [Part("mars", "0600", "stream=oper", "24", 4200)]
+    found = [CyclePart(*row) for row in learn(frame, LESSON, TODAY).collect()]
+    assert found == [CyclePart("mars", "0600", "stream=oper", "24", 4200)]
     assert learned(spark, Lesson(Place(str(tmp_path / "nowhere")))) == ()

@@ -10,13 +10,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from support.nats import NatsServer, nats_server
 from support.source import fill
 
-from aviso_server.pipeline.live.expected import DAY_S, US, Part
+from aviso_server.pipeline.live.expected import DAY_S, US, CyclePart
 from aviso_server.pipeline.live.source import CLOCK, FELL_DUE, NEWS, TICKED, LiveReader
 from aviso_server.pipeline.source.options import read_options
 
 ALL = ReadAllAvailable()
 DAY = 20_000 * DAY_S
-EVENING = Part("ev", "1800", "", "24", 3600)
+EVENING = CyclePart("ev", "1800", "", "24", 3600)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ class Watch:
         return round(self.s * US)
 
 
-def reader(server: NatsServer, watch: Watch, *parts: Part) -> LiveReader:
+def reader(server: NatsServer, watch: Watch, *parts: CyclePart) -> LiveReader:
     """A reader that ticks every ten seconds and waits for a minute."""
     options = read_options({"servers": server.url, "eventType": "*"})
     return LiveReader(options, parts, tick_s=10, settle_s=60, clock=watch)

@@ -27,7 +27,7 @@ from aviso_server.lake.layout import (
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.maintain.job import MaintainFailed, MaintainOptions, check, run
-from aviso_server.pipeline.maintain.plan import Plan, Policy
+from aviso_server.pipeline.maintain.plan import MaintainPlan, MaintainPolicy
 from aviso_server.pipeline.maintain.sweep import sweep
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -83,7 +83,7 @@ def test_a_lake_is_maintained(spark: SparkSession, lake: Place) -> None:
     told: list[tuple[int, int]] = []
     options = MaintainOptions(
         lake,
-        policy=Policy(retention_days={"mars": 1}),
+        policy=MaintainPolicy(retention_days={"mars": 1}),
         today=date(2026, 1, 3),
         dry_run=True,
     )
@@ -103,7 +103,7 @@ def test_a_lake_is_maintained(spark: SparkSession, lake: Place) -> None:
     assert table is not None
     assert (archived_through(table, "mars"), archived_through(table, "it's")) == (120, 40)
     again = run(spark, replace(options, dry_run=False))
-    assert again.plan == Plan()
+    assert again.plan == MaintainPlan()
     assert again.files_after == 3
 
 
@@ -112,7 +112,7 @@ async def test_replays_go_on_during_and_after(spark: SparkSession, lake: Place) 
     reader = Lake(lake, refresh_s=3600)
     try:
         before = await reader.read("mars", 1, 120, limit=1000)
-        options = MaintainOptions(lake, policy=Policy(retention_days={"mars": 1}))
+        options = MaintainOptions(lake, policy=MaintainPolicy(retention_days={"mars": 1}))
         run(spark, replace(options, today=date(2026, 1, 3)))
         # Its view is of the old version, whose files are all still there.
         assert (await reader.read("mars", 1, 120, limit=1000)).entries == before.entries

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain.plan import (
-    Plan,
-    Policy,
+    MaintainPlan,
+    MaintainPolicy,
     buried,
     make_plan,
     suspects,
@@ -35,12 +35,12 @@ def _tables(draw: st.DrawFn) -> list[TableFile]:
     ]
 
 
-def _touched(plan: Plan) -> list[str]:
+def _touched(plan: MaintainPlan) -> list[str]:
     removed = [file.path for item in plan.removals for file in item.files]
     return removed + [file.path for item in plan.rewrites for file in item.files]
 
 
-def _applied(files: list[TableFile], plan: Plan) -> list[TableFile]:
+def _applied(files: list[TableFile], plan: MaintainPlan) -> list[TableFile]:
     """The table after the plan, if nothing is compressed any better."""
     gone = set(_touched(plan))
     made = [
@@ -68,7 +68,7 @@ def test_a_plan_touches_each_file_once_and_settles(
         if files
         else st.just({})
     )
-    policy = Policy(TARGET, min_files)
+    policy = MaintainPolicy(TARGET, min_files)
     plan = make_plan(files, policy, today=DAY, hidden=hidden)
     touched = Counter(_touched(plan))
     assert set(touched.values()) <= {1}
@@ -88,7 +88,7 @@ def test_a_plan_touches_each_file_once_and_settles(
 @given(_tables())
 def test_results_of_a_plan_do_not_overlap(files: list[TableFile]) -> None:
     """Only neighbours are put together: readers by sequence open one file after the other."""
-    plan = make_plan(files, Policy(TARGET), today=DAY, hidden={})
+    plan = make_plan(files, MaintainPolicy(TARGET), today=DAY, hidden={})
     after = sorted(_applied(files, plan), key=lambda file: (file.day, file.first))
     for one, other in pairwise(after):
         assert one.day != other.day or one.last < other.first
@@ -99,12 +99,12 @@ def test_days_beyond_retention_go_as_a_whole() -> None:
     files = [_file(n, 10, first=10 * n + 1, day=DAY + timedelta(days=n)) for n in range(5)]
     files += [TableFile("other", 10, "diss", DAY, 1, 1, 1)]
     today = DAY + timedelta(days=4)
-    plan = make_plan(files, Policy(retention_days={"mars": 2}), today=today, hidden={})
+    plan = make_plan(files, MaintainPolicy(retention_days={"mars": 2}), today=today, hidden={})
     assert [(item.event_type, item.day, item.why) for item in plan.removals] == [
         ("mars", DAY, "expired"),
         ("mars", DAY + timedelta(days=1), "expired"),
     ]
-    both = Policy(retention_days={"mars": 10, "*": 3})
+    both = MaintainPolicy(retention_days={"mars": 10, "*": 3})
     assert [
         item.event_type for item in make_plan(files, both, today=today, hidden={}).removals
     ] == ["diss"]
@@ -117,7 +117,7 @@ def test_files_without_a_visible_row_go_unread() -> None:
     assert buried(files, graves) == {"f0": 10, "f1": 10}
     assert [file.path for file in suspects(files, graves)] == ["f3"]
     hidden = {**buried(files, graves), "f3": 1}
-    plan = make_plan(files, Policy(TARGET), today=DAY, hidden=hidden)
+    plan = make_plan(files, MaintainPolicy(TARGET), today=DAY, hidden=hidden)
     assert [[f.path for f in item.files] for item in plan.removals] == [["f0", "f1"]]
     assert [([f.path for f in item.files], item.hidden) for item in plan.rewrites] == [(["f3"], 1)]
 
@@ -125,6 +125,6 @@ def test_files_without_a_visible_row_go_unread() -> None:
 def test_everything_is_written_again_on_request() -> None:
     """Then files that are large enough are written again too, alone."""
     files = [_file(n, 90, first=10 * n + 1) for n in range(3)]
-    assert make_plan(files, Policy(TARGET), today=DAY, hidden={}) == Plan()
-    plan = make_plan(files, Policy(TARGET, everything=True), today=DAY, hidden={})
+    assert make_plan(files, MaintainPolicy(TARGET), today=DAY, hidden={}) == MaintainPlan()
+    plan = make_plan(files, MaintainPolicy(TARGET, everything=True), today=DAY, hidden={})
     assert [len(item.files) for item in plan.rewrites] == [1, 1, 1]

@@ -28,7 +28,7 @@ from aviso_server.pipeline.maintain import order
 from aviso_server.pipeline.maintain import rewrite as module
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
-from aviso_server.pipeline.maintain.rewrite import Answer, Look, Task, hidden_rows, rewritten
+from aviso_server.pipeline.maintain.rewrite import Answer, Suspect, Task, hidden_rows, rewritten
 
 
 def _table(place: Place) -> DeltaTable:
@@ -79,8 +79,8 @@ def test_hidden_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     place = _lake(tmp_path, files=1)
     files = inventory(_table(place))
     hidden = ((2, 3), (5, 9))
-    assert hidden_rows(place, Look(files[0], hidden)) == 3
-    assert hidden_rows(place, Look(files[0], ((7, 9),))) == 0
+    assert hidden_rows(place, Suspect(files[0], hidden)) == 3
+    assert hidden_rows(place, Suspect(files[0], ((7, 9),))) == 0
     answer = rewritten(place, _task(files, hidden, 3))
     _replaced(place, answer, files)
     assert _rows(place)["sequence"].to_pylist() == [1, 4]

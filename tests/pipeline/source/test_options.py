@@ -15,8 +15,8 @@ from aviso_server.pipeline.source.options import (
     Earliest,
     Latest,
     Moment,
-    Options,
     Points,
+    SourceOptions,
     login_of,
     read_options,
 )
@@ -26,7 +26,7 @@ NATS = {"servers": "nats://one:4222, nats://two:4222", "eventType": "mars"}
 
 def test_defaults() -> None:
     """Everything from the earliest on, and a loss is an error."""
-    assert read_options(NATS) == Options(
+    assert read_options(NATS) == SourceOptions(
         Access("nats", ("nats://one:4222", "nats://two:4222")), ("mars",)
     )
 

@@ -20,7 +20,7 @@ from aviso_server.pipeline.spark.query import (
     ENDED,
     GONE,
     Progress,
-    Query,
+    QuerySpec,
     StreamingJob,
     observed,
 )
@@ -93,12 +93,12 @@ class Job(StreamingJob):
         self.on_show: Callable[[], None] = lambda: None
         self.mends = False
 
-    def queries(self) -> Iterator[Query]:
+    def queries(self) -> Iterator[QuerySpec]:
         run = self.runs[min(self.starts, len(self.runs) - 1)]
         self.starts += 1
         if isinstance(run, BaseException):
             raise run
-        yield Query("q", run, self.checkpoint)  # type: ignore[arg-type]
+        yield QuerySpec("q", run, self.checkpoint)  # type: ignore[arg-type]
 
     def take(self, name: str, progress: Progress) -> None:
         assert name == "q"

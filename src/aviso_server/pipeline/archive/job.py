@@ -29,11 +29,11 @@ from aviso_server.pipeline.archive.progress import (
     NEWEST,
     OBSERVED,
     ROWS,
+    ArchiveSnapshot,
+    ArchiveTally,
     Known,
     Reach,
-    Snapshot,
     Stage,
-    Tally,
 )
 from aviso_server.pipeline.archive.source import (
     FORMAT,
@@ -45,14 +45,14 @@ from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARK, PROBLEM
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
-from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.source.plan import bounds
 from aviso_server.pipeline.source.ranges import Range
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
 from aviso_server.pipeline.spark.failure import Failure
 from aviso_server.pipeline.spark.hadoop import hadoop_options
-from aviso_server.pipeline.spark.query import BACKOFF_S, Progress, Query, StreamingJob
+from aviso_server.pipeline.spark.query import BACKOFF_S, Progress, QuerySpec, StreamingJob
 
 LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-loss"
 """Where that option is, for the archive."""
@@ -104,7 +104,7 @@ def look(options: ArchiveOptions) -> Known:
     table = ensure(options.place, NOTIFICATIONS)
     asked = read_options(options.source_options)
 
-    async def answer(log: Log) -> Known:
+    async def answer(log: SourceLog) -> Known:
         found: dict[str, Reach] = {}
         oldest: list[int] = []
         for name, end in (await bounds(log, asked)).items():
@@ -125,7 +125,7 @@ def look(options: ArchiveOptions) -> Known:
 
 
 def wait_for_log(
-    options: ArchiveOptions, stop: threading.Event, *, tell: Callable[[Snapshot], None]
+    options: ArchiveOptions, stop: threading.Event, *, tell: Callable[[ArchiveSnapshot], None]
 ) -> Known | None:
     """Where log and lake are, once NATS can be reached; None if told to stop before."""
     began = time.monotonic()
@@ -136,13 +136,13 @@ def wait_for_log(
             if options.once and time.monotonic() - began + pause_s > options.wait_s:
                 raise
             words = f"{error.message}; trying again in {pause_s:.0f} s"
-            tell(Snapshot("starting", error=words))
+            tell(ArchiveSnapshot("starting", error=words))
         if stop.wait(pause_s):
             break
     return None
 
 
-class Archive(StreamingJob):
+class ArchiveJob(StreamingJob):
     """One run of the job on a session."""
 
     hopeless = (BadOption, DataLost, StreamReplaced, LakeBehind, LogReplaced)
@@ -152,7 +152,7 @@ class Archive(StreamingJob):
         spark: SparkSession,
         options: ArchiveOptions,
         *,
-        tell: Callable[[Snapshot], None] = lambda _: None,
+        tell: Callable[[ArchiveSnapshot], None] = lambda _: None,
         known: Known | None = None,
         stop: threading.Event | None = None,
     ) -> None:
@@ -160,7 +160,7 @@ class Archive(StreamingJob):
         self._spark = spark
         self._options = options
         self._tell = tell
-        self._tally = Tally(known)
+        self._tally = ArchiveTally(known)
         self._looks = known is not None
         """Whether log and lake can be reached from here: through Connect they may not."""
         self._given_up = False
@@ -181,7 +181,7 @@ class Archive(StreamingJob):
         self._show("failed", text)
         raise ArchiveFailed(text)
 
-    def queries(self) -> Iterator[Query]:
+    def queries(self) -> Iterator[QuerySpec]:
         """The one from the log to the lake."""
         options = self._options
         rows = (
@@ -199,7 +199,7 @@ class Archive(StreamingJob):
         )
         writer = counted.writeStream.format(FORMAT).options(**stream_options(options.place))
         self._tally.started(time.time())
-        yield Query(OBSERVED, writer, options.books)
+        yield QuerySpec(OBSERVED, writer, options.books)
 
     def take(self, name: str, progress: Progress) -> None:  # noqa: ARG002 - there is only one
         """Add up what a micro-batch did."""

@@ -4,16 +4,16 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from aviso_server.pipeline.archive.progress import Snapshot
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot
 
 
 class ArchiveMetrics(Collector):
     """The last snapshot, told as series."""
 
     def __init__(self) -> None:
-        self._last = Snapshot("starting")
+        self._last = ArchiveSnapshot("starting")
 
-    def show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: ArchiveSnapshot) -> None:
         """Take the newest snapshot."""
         self._last = snapshot
 

@@ -49,7 +49,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ArchiveSnapshot:
     """The job at one instant."""
 
     stage: Stage
@@ -72,7 +72,7 @@ class Snapshot:
         return sum(max(0, reach.last - reach.through) for reach in self.event_types.values())
 
 
-def as_json(snapshot: Snapshot) -> dict[str, Json]:
+def as_json(snapshot: ArchiveSnapshot) -> dict[str, Json]:
     """One line of ``--progress json``."""
     told: dict[str, Json] = {
         "state": snapshot.stage,
@@ -91,7 +91,7 @@ def as_json(snapshot: Snapshot) -> dict[str, Json]:
     return told
 
 
-class Tally:
+class ArchiveTally:
     """Adds up what Spark tells; times are seconds since the epoch, given by the caller."""
 
     def __init__(self, known: Known | None = None) -> None:
@@ -138,10 +138,10 @@ class Tally:
         """Take note that the query runs."""
         self._began = now
 
-    def snapshot(self, stage: Stage, now: float, error: str | None = None) -> Snapshot:
+    def snapshot(self, stage: Stage, now: float, error: str | None = None) -> ArchiveSnapshot:
         """Everything known."""
         known = max(self._newest, self._caught_up)
-        return Snapshot(
+        return ArchiveSnapshot(
             stage,
             archived=self._archived,
             letters=self._letters,

@@ -28,7 +28,7 @@ from aviso_server.pipeline.source.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
-class Report(WriterCommitMessage):
+class TaskReport(WriterCommitMessage):
     """What one task did."""
 
     written: tuple[Written, ...] = ()
@@ -45,7 +45,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         """In a task: write the rows; on failure leave nothing behind."""
         try:
             writer, letters = FileWriter(self._place), Gathered(self._place)
@@ -61,7 +61,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002 - Spark's name; marks, not batches, say what is new
         """On the driver: make what the tasks wrote part of the lake."""
-        reports = [item for item in messages if isinstance(item, Report)]
+        reports = [item for item in messages if isinstance(item, TaskReport)]
         marks = _highest(item.marks for item in reports)
         append(self._place, [item.letters for item in reports])
         lost = [(gone.event_type, gone.first, gone.last) for item in reports for gone in item.lost]
@@ -72,7 +72,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002 - Spark's name
         """On the driver: remove what the tasks wrote, if it surely was not committed."""
-        reports = [item for item in messages if isinstance(item, Report)]
+        reports = [item for item in messages if isinstance(item, TaskReport)]
         # Spark asks for this after a commit that failed, too, while that may even be running. Then
         # all tasks have reported, and only the commit itself knows what may go.
         if len(reports) < len(messages):
@@ -82,7 +82,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
     @staticmethod
     def _written(
         batches: Iterator[pa.RecordBatch], writer: FileWriter, letters: Gathered
-    ) -> Report:
+    ) -> TaskReport:
         read: list[Range] = []
         lost: list[Range] = []
         for batch in batches:
@@ -94,7 +94,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
             read += rows.read
             lost += rows.lost
         marks = _highest({item.event_type: item.last} for item in read)
-        return Report(tuple(writer.close()), marks, tuple(lost), letters.bundle())
+        return TaskReport(tuple(writer.close()), marks, tuple(lost), letters.bundle())
 
 
 def _highest(found: Iterable[dict[str, int]]) -> dict[str, int]:

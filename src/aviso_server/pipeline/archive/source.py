@@ -27,7 +27,7 @@ from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
-from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.ranges import FIRST, Offset, between
 from aviso_server.pipeline.source.stream import StreamReader
@@ -88,7 +88,7 @@ def stream_options(place: Place) -> dict[str, str]:
 class ArchiveReader(StreamReader):
     """The source's stream reader, never below the marks of the lake."""
 
-    def __init__(self, place: Place, options: Options, schema: StructType) -> None:
+    def __init__(self, place: Place, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._place = place
         self._initial: dict[str, int] | None = None

@@ -36,12 +36,12 @@ from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Hidden, Tombstones
 from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
 from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
-from aviso_server.pipeline.audit.verdict import Tally, judge
+from aviso_server.pipeline.audit.verdict import AuditTally, judge
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
-from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.log import SourceLog
+from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import spread
@@ -86,12 +86,12 @@ class Audited:
     """How far it is archived."""
     log: tuple[int, int] | None = None
     """The sequences that the log covers up to there."""
-    tally: Tally = field(default_factory=Tally)
+    tally: AuditTally = field(default_factory=AuditTally)
     findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Report:
+class AuditReport:
     """The result of an audit."""
 
     lake: str
@@ -141,7 +141,7 @@ def check(options: AuditOptions) -> DeltaTable:
     return table
 
 
-def run(spark: SparkSession, options: AuditOptions) -> Report:
+def run(spark: SparkSession, options: AuditOptions) -> AuditReport:
     """Make the audit; LakeFailed, Unreached or AuditFailed if it cannot be made."""
     try:
         return _run(spark, options)
@@ -149,7 +149,7 @@ def run(spark: SparkSession, options: AuditOptions) -> Report:
         raise AuditFailed(failure_of(error).text) from error
 
 
-def _run(spark: SparkSession, options: AuditOptions) -> Report:
+def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
     table = check(options)
     found = inventory(table, options.event_types)
     tombstones = Tombstones(options.place).look()
@@ -177,21 +177,21 @@ def _run(spark: SparkSession, options: AuditOptions) -> Report:
     for item in audited.values():
         settle(item, options)
     report = [audited[name] for name in sorted(audited)]
-    return Report(options.place.path, table.version(), source is not None, report)
+    return AuditReport(options.place.path, table.version(), source is not None, report)
 
 
-def _source(options: AuditOptions) -> Options:
+def _source(options: AuditOptions) -> SourceOptions:
     names = ",".join(options.event_types) or "*"
     return read_options({**(options.source or {}), "eventType": names})
 
 
 def _subjects(
-    table: DeltaTable, found: list[TableFile], source: Options | None
+    table: DeltaTable, found: list[TableFile], source: SourceOptions | None
 ) -> dict[str, Subject]:
     ends: Mapping[str, Bounds] = {}
     if source is not None:
 
-        async def looked(log: Log) -> dict[str, Bounds]:
+        async def looked(log: SourceLog) -> dict[str, Bounds]:
             return {name: await log.bounds(name) for name in await known_types(log, source)}
 
         ends = ask(source, looked)
@@ -234,7 +234,7 @@ def _files(
     place: Place,
     found: list[TableFile],
     subjects: Mapping[str, Subject],
-    source: Options | None,
+    source: SourceOptions | None,
 ) -> DataFrame:
     places = source is None or source.access.transport == "nats"
 
@@ -267,7 +267,7 @@ def _letters(
 def _log(
     spark: SparkSession,
     given: Mapping[str, str],
-    source: Options,
+    source: SourceOptions,
     subjects: Mapping[str, Subject],
 ) -> list[DataFrame]:
     wanted = {name: item.retained for name, item in subjects.items()}
@@ -315,7 +315,7 @@ def _add_up(verdicts: DataFrame, audited: dict[str, Audited]) -> None:
     for row in verdicts.toLocalIterator(prefetchPartitions=True):
         name = row["event_type"]
         item = audited.setdefault(name, Audited(name, 1, 0))
-        item.tally.add(msgspec.msgpack.decode(bytes(row["tally"]), type=Tally))
+        item.tally.add(msgspec.msgpack.decode(bytes(row["tally"]), type=AuditTally))
         found = msgspec.msgpack.decode(bytes(row["findings"]), type=list[Finding])
         item.findings = _by_kind(item.findings + found)
         if row["edges"] is not None:

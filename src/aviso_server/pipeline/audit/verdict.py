@@ -28,7 +28,7 @@ _Counts: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int32]]"
 
 
 @dataclass(slots=True)
-class Tally:
+class AuditTally:
     """How many sequences are what; ``expected`` is the sum of those that follow it."""
 
     expected: int = 0
@@ -54,17 +54,17 @@ class Tally:
     compared: int = 0
     """Whose content is the same in lake and log, or is a finding."""
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "AuditTally") -> None:
         """Add the numbers of another block."""
         for item in fields(self):
             setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
 
 
 @dataclass(slots=True)
-class Verdict:
+class BlockVerdict:
     """What was found in a block."""
 
-    tally: Tally
+    tally: AuditTally
     findings: list[Finding] = field(default_factory=list)
     edges: tuple[int, int, int, int] | None = None
     """First and last sequence with a time, and their times: for whoever judges the next block."""
@@ -86,7 +86,7 @@ class _Sides:
         return self.marks[side]
 
 
-def judge(block: int, evidence: pa.Table) -> Verdict:
+def judge(block: int, evidence: pa.Table) -> BlockVerdict:
     """The verdict on a block."""
     base = block * BLOCK
     sides = _sides(base, evidence)
@@ -116,7 +116,7 @@ def judge(block: int, evidence: pa.Table) -> Verdict:
         "unexpected": in_lake & ~expected,
     }
     findings = [item for kind, mask in kinds.items() for item in ranges(kind, mask, base)]
-    tally = Tally(
+    tally = AuditTally(
         expected=int(expected.sum()),
         present=int((expected & visible & in_lake).sum()),
         letters=int((expected & visible & ~in_lake).sum()),
@@ -130,7 +130,7 @@ def judge(block: int, evidence: pa.Table) -> Verdict:
         compared=int(both.sum()),
     )
     times, edges = _times(evidence)
-    return Verdict(tally, findings + times + _passed(evidence), edges)
+    return BlockVerdict(tally, findings + times + _passed(evidence), edges)
 
 
 def _sides(base: int, evidence: pa.Table) -> _Sides:

@@ -27,7 +27,7 @@ _CACHE_BYTES = 16_777_216
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LakeScope:
     """The part of an event type that is asked for; ends are inclusive."""
 
     first: int = 1
@@ -49,7 +49,7 @@ def look(place: Place) -> Snapshot:
     return Snapshot(Index(table), DeadLetterTable(place).look(), Tombstones(place).look())
 
 
-def chosen(ours: EventTypeSnapshot, part: Part, *, hidden: bool = False) -> list[str]:
+def chosen(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:
     """The files that may hold rows of the part, below the table's folder, by first sequence.
 
     With ``hidden`` those of deleted and wiped notifications too.
@@ -57,7 +57,7 @@ def chosen(ours: EventTypeSnapshot, part: Part, *, hidden: bool = False) -> list
     return [] if ours.files is None else list(_chosen(ours, part, hidden=hidden))
 
 
-def _chosen(ours: EventTypeSnapshot, part: Part, *, hidden: bool) -> Iterator[str]:
+def _chosen(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool) -> Iterator[str]:
     assert ours.files is not None  # noqa: S101 - the caller looked
     ranges = ours.files.ranges
     last = min(part.last, ours.through)

@@ -29,8 +29,8 @@ from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import typed as with_fields
-from aviso_server.pipeline.history.files import Part, address, chosen, look
-from aviso_server.pipeline.history.plan import Asked, Plan, Point, Where, planned, question
+from aviso_server.pipeline.history.files import LakeScope, address, chosen, look
+from aviso_server.pipeline.history.plan import Asked, HistoryPlan, Point, Where, planned, question
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK
 from aviso_server.pipeline.spark.hadoop import hadoop_options
@@ -69,7 +69,7 @@ def archived(  # noqa: PLR0913 - each is a way to ask for less
 
     All event types unless some are named. Deleted and wiped ones are left out unless ``hidden``.
     """
-    part = Part(
+    part = LakeScope(
         1 if first is None else first,
         MOST if last is None else last,
         -MOST if start_ns is None else start_ns,
@@ -83,7 +83,7 @@ def in_view(
     spark: SparkSession,
     place: Place,
     view: Snapshot,
-    part: Part,
+    part: LakeScope,
     event_types: Sequence[str] | None = None,
     *,
     wanted: Filter | None = None,
@@ -101,7 +101,7 @@ def shelved(
     spark: SparkSession,
     place: Place,
     ours: EventTypeSnapshot,
-    part: Part,
+    part: LakeScope,
     *,
     wanted: Filter | None = None,
     hidden: bool = False,
@@ -160,7 +160,7 @@ def history(  # noqa: PLR0913 - the fields of a replay request, and where to ask
     return with_fields(rows, plan.schema) if typed else rows
 
 
-def answer(spark: SparkSession, plan: Plan) -> DataFrame:
+def answer(spark: SparkSession, plan: HistoryPlan) -> DataFrame:
     """The rows of a plan, in no order."""
     frames = []
     place = plan.question.place
@@ -174,7 +174,7 @@ def answer(spark: SparkSession, plan: Plan) -> DataFrame:
     return _together(spark, [frame for frame in frames if frame is not None])
 
 
-def _within(part: Part, through: int) -> list[Column]:
+def _within(part: LakeScope, through: int) -> list[Column]:
     """What of the part the files' own statistics cannot decide; true for most files."""
     sequence, ns = F.col("sequence"), F.col("time_ns")
     tests = []
@@ -189,7 +189,7 @@ def _within(part: Part, through: int) -> list[Column]:
     return tests
 
 
-def _visible(hidden: Intervals, part: Part) -> list[Column]:
+def _visible(hidden: Intervals, part: LakeScope) -> list[Column]:
     """The row is not in a hidden range; ranges outside the part do not matter."""
     near = (hidden.last >= part.first) & (hidden.first <= part.last)
     ranges = Intervals(hidden.first[near], hidden.last[near])

@@ -26,12 +26,12 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.snapshot import EventTypeSnapshot
-from aviso_server.pipeline.history.files import Part, chosen, look, reader
+from aviso_server.pipeline.history.files import LakeScope, chosen, look, reader
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.failure import BadOption
-from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.options import At, Moment, Options, read_options
+from aviso_server.pipeline.source.log import SourceLog
+from aviso_server.pipeline.source.options import At, Moment, SourceOptions, read_options
 
 LAKE_VARIABLE = "AVISOSERVER_LAKE__PATH"
 LOG_VARIABLE = "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__NATS_URL"
@@ -80,7 +80,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class HistoryPlan:
     """Where the answer is, as of one look at log and lake."""
 
     question: Question
@@ -101,9 +101,9 @@ class Plan:
         return 0 if self.shelf is None else self.shelf.through
 
     @property
-    def part(self) -> Part:
+    def part(self) -> LakeScope:
         """What is asked of the lake."""
-        return Part(self.first, min(self.last, self.through), box=region(self.wanted))
+        return LakeScope(self.first, min(self.last, self.through), box=region(self.wanted))
 
     @property
     def files(self) -> list[str]:
@@ -118,7 +118,7 @@ class Plan:
             return None
         return self.question.source(first=first, last=self.last, schema=self.schema)
 
-    def between(self, first: int, last: int) -> "Plan":
+    def between(self, first: int, last: int) -> "HistoryPlan":
         """The same question about fewer sequences."""
         return replace(self, first=max(first, self.first), last=min(last, self.last))
 
@@ -155,7 +155,7 @@ def question(  # noqa: PLR0913 - the fields of a replay request, and where to as
     )
 
 
-def planned(asked: Question) -> Plan:
+def planned(asked: Question) -> HistoryPlan:
     """Look at log and lake, in this order; BadOption, Unreached or LakeFailed if it cannot be."""
     start, end = _point("start", asked.start), _point("end", asked.end)
     options = read_options(asked.source(first=1, last=1))
@@ -165,7 +165,7 @@ def planned(asked: Question) -> Plan:
     ours = None if asked.place is None else look(asked.place).of(asked.event_type)
     if seen is not None and ours is not None:
         ask(options, partial(check_agreement, marks={asked.event_type: ours.mark}))
-    return Plan(
+    return HistoryPlan(
         asked,
         schema,
         None if wanted == Filter() else wanted,
@@ -188,9 +188,9 @@ class _Seen:
 
 
 def _looked_at(
-    options: Options, event_type: str, start: At | Moment | None, end: At | Moment | None
+    options: SourceOptions, event_type: str, start: At | Moment | None, end: At | Moment | None
 ) -> _Seen:
-    async def looked(log: Log) -> _Seen:
+    async def looked(log: SourceLog) -> _Seen:
         seen = _Seen(await log.schema(event_type), (await log.bounds(event_type)).last)
         if isinstance(start, Moment):
             seen = replace(seen, since=await log.since(event_type, start.ns))

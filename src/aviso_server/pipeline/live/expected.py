@@ -32,7 +32,7 @@ class BadExpectation(AvisoError):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class CyclePart:
     """A part of a cycle that comes every day."""
 
     event_type: str
@@ -55,12 +55,12 @@ class Part:
 class Due:
     """A part of the cycle of one day."""
 
-    what: Part
+    what: CyclePart
     base_us: int
     due_us: int
 
 
-def due_between(parts: Iterable[Part], after_us: int, until_us: int) -> Iterator[Due]:
+def due_between(parts: Iterable[CyclePart], after_us: int, until_us: int) -> Iterator[Due]:
     """What falls due after one time and not after another, both since the epoch."""
     for part in parts:
         offset_us = (part.base_s + part.due_s) * US
@@ -76,19 +76,19 @@ def group_text(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def encoded(parts: Sequence[Part]) -> str:
+def encoded(parts: Sequence[CyclePart]) -> str:
     """As an option of the source."""
     return json.dumps([[p.event_type, p.cycle, p.group, p.part, p.due_s] for p in parts])
 
 
-def decoded(text: str) -> tuple[Part, ...]:
+def decoded(text: str) -> tuple[CyclePart, ...]:
     """What ``encoded`` made."""
-    return tuple(Part(*item) for item in json.loads(text))
+    return tuple(CyclePart(*item) for item in json.loads(text))
 
 
-def checked(parts: Iterable[Part]) -> tuple[Part, ...]:
+def checked(parts: Iterable[CyclePart]) -> tuple[CyclePart, ...]:
     """Each part once, or BadExpectation if there are more than can be watched."""
-    known: dict[tuple[str, str, str, str], Part] = {}
+    known: dict[tuple[str, str, str, str], CyclePart] = {}
     for part in sorted(parts):
         known[part.event_type, part.cycle, part.group, part.part] = part
     if len(known) > MAX_PARTS:
@@ -101,11 +101,11 @@ def checked(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def parse_expected(
     document: Json, fields: Sequence[str], seconds: Callable[[str], int]
-) -> tuple[Part, ...]:
+) -> tuple[CyclePart, ...]:
     """What a file says: a list of event_type, time, group, part and due; BadExpectation."""
     if not isinstance(document, list) or not document:
         raise BadExpectation("what is expected is a list of items, at least one")
-    found: list[Part] = []
+    found: list[CyclePart] = []
     for number, item in enumerate(document, 1):
         try:
             found += _item(item, fields, seconds)
@@ -114,7 +114,7 @@ def parse_expected(
     return checked(found)
 
 
-def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> Iterator[Part]:
+def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> Iterator[CyclePart]:
     if not isinstance(item, dict):
         raise ValueError("must have event_type, time and due, and may have group and part")  # noqa: TRY004 - told like the others
     if unknown := sorted(item.keys() - {"event_type", "time", "group", "part", "due"}):
@@ -135,7 +135,7 @@ def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> I
         matched = _CYCLE.fullmatch(cycle)
         if matched is None:
             raise ValueError("time is one base time or a list of them, each in quotes: '0600'")
-        yield Part(event_type, f"{matched[1]}{matched[2]}", text, part, due_s)
+        yield CyclePart(event_type, f"{matched[1]}{matched[2]}", text, part, due_s)
 
 
 def _list(value: Json) -> list[str]:

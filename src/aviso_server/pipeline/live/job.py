@@ -27,13 +27,13 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
-from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, Part
+from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, CyclePart
 from aviso_server.pipeline.live.rates import rates
 from aviso_server.pipeline.live.source import FORMAT, NEWS, LiveSource, live_options
 from aviso_server.pipeline.source.failure import BadOption, StreamReplaced
 from aviso_server.pipeline.spark.checkpoint import Checkpoint
 from aviso_server.pipeline.spark.hadoop import hadoop_options
-from aviso_server.pipeline.spark.query import Progress, Query, StreamingJob, observed
+from aviso_server.pipeline.spark.query import Progress, QuerySpec, StreamingJob, observed
 
 RATES, CYCLES = "rates", "cycles"
 """The queries, and their folders in the checkpoint."""
@@ -69,7 +69,7 @@ class LiveOptions:
     token: str | None = field(default=None, repr=False)
     event_types: tuple[str, ...] = ()
     """Empty is all there are, also those that appear later."""
-    expected: tuple[Part, ...] = ()
+    expected: tuple[CyclePart, ...] = ()
     fields: tuple[str, ...] = ("stream",)
     part: str = "step"
     window_s: int = 300
@@ -84,7 +84,7 @@ class LiveOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LiveOutcome:
     """What a run did so far."""
 
     notifications: int = 0
@@ -105,7 +105,7 @@ def check(options: LiveOptions) -> None:
     _check_server(options)
 
 
-class Live(StreamingJob):
+class LiveJob(StreamingJob):
     """One run of the job on a session."""
 
     hopeless = (BadOption, BadExpectation, StreamReplaced)
@@ -117,8 +117,8 @@ class Live(StreamingJob):
         spark: SparkSession,
         options: LiveOptions,
         *,
-        tell: Callable[[Outcome], None] = lambda _: None,
-        learn: Callable[[], tuple[Part, ...]] | None = None,
+        tell: Callable[[LiveOutcome], None] = lambda _: None,
+        learn: Callable[[], tuple[CyclePart, ...]] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         super().__init__(once=options.once, interval_s=options.interval_s, stop=stop)
@@ -129,9 +129,9 @@ class Live(StreamingJob):
         if learn is not None:
             self.lifetime_s = float(DAY_S)
         self._tell = tell
-        self._outcome = Outcome()
+        self._outcome = LiveOutcome()
 
-    def run(self) -> Outcome:
+    def run(self) -> LiveOutcome:
         """Work until stopped, or until all is told (once); LiveJobFailed if it cannot go on."""
         register(self._spark)
         self._spark.dataSource.register(LiveSource)
@@ -144,7 +144,7 @@ class Live(StreamingJob):
             raise LiveJobFailed(failure.text)
         return self._outcome
 
-    def queries(self) -> Iterator[Query]:
+    def queries(self) -> Iterator[QuerySpec]:
         """Rates, and late cycles where any are expected."""
         if self._learn is not None:
             self._options = replace(self._options, expected=self._learn())
@@ -228,7 +228,7 @@ class Live(StreamingJob):
         columns = ", ".join(f"{name} string" for name in _IDENTITY)
         return self._spark.createDataFrame(rows, columns)
 
-    def _query(self, name: str, found: DataFrame, known: DataFrame) -> Query:
+    def _query(self, name: str, found: DataFrame, known: DataFrame) -> QuerySpec:
         options = self._options
         fresh = found.join(F.broadcast(known), [*_IDENTITY], "left_anti")
         shaped = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows")).select(
@@ -249,10 +249,10 @@ class Live(StreamingJob):
             .options(**({} if options.token is None else {"token": options.token}))
         )
         path = f"{options.checkpoint.rstrip('/')}/{name}"
-        return Query(name, writer, Checkpoint(path, options.storage))
+        return QuerySpec(name, writer, Checkpoint(path, options.storage))
 
 
-def added(outcome: Outcome, name: str, progress: Progress) -> Outcome:
+def added(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOutcome:
     """The outcome after a micro-batch, from what Spark reports of it."""
     read, told = (observed(progress, f"{name}_{what}") for what in (_READ, _ALERTS))
     kind = alert.RATE if name == RATES else alert.LATE

@@ -19,8 +19,8 @@ from aviso_server.lake.table import find
 from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.live.alert import EVENT_TYPE
 from aviso_server.pipeline.live.cycles import base_us, group_of, in_reach, part_of
-from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, MAX_PARTS, US, Part, checked
-from aviso_server.pipeline.report.expect import NEW, USUAL, Rules, Span, judge
+from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, MAX_PARTS, US, CyclePart, checked
+from aviso_server.pipeline.report.expect import NEW, USUAL, LearningRules, Span, judge
 
 _PART = ("event_type", "cycle", "group", "part")
 _LEARNED = "event_type string, cycle string, group string, part string, due_s bigint"
@@ -43,14 +43,14 @@ class Lesson:
     """Later than usual by less is never late."""
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> LearningRules:
         """In the words of the report."""
         return replace(USUAL, learn_days=self.days, grace_s=self.tolerance_s, least_weekly=_NEVER)
 
 
 def learned(
     spark: SparkSession, lesson: Lesson, *, now: datetime | None = None
-) -> tuple[Part, ...]:
+) -> tuple[CyclePart, ...]:
     """The parts that come every day; none before there is a lake; BadExpectation if too many."""
     if find(lesson.place, NOTIFICATIONS) is None:
         return ()
@@ -58,7 +58,7 @@ def learned(
     start_ns = (today - lesson.days) * DAY_S * 1_000_000_000
     rows = archived(spark, lesson.place, start_ns=start_ns)
     found = learn(rows, lesson, today).limit(MAX_PARTS + 1).collect()
-    return checked(Part(*row) for row in found)
+    return checked(CyclePart(*row) for row in found)
 
 
 def learn(rows: DataFrame, lesson: Lesson, today: int) -> DataFrame:
@@ -83,7 +83,7 @@ def learn(rows: DataFrame, lesson: Lesson, today: int) -> DataFrame:
     return past.mapInArrow(_taught(lesson.rules, today), _LEARNED)
 
 
-def due_s(days: list[int], delays: list[float], today: int, rules: Rules) -> int | None:
+def due_s(days: list[int], delays: list[float], today: int, rules: LearningRules) -> int | None:
     """How long after its base time a part is late; None if it is not expected."""
     span = Span(today, today, as_of_s=0)
     came = np.asarray(days, np.int64), np.asarray(delays, np.float64)
@@ -94,7 +94,7 @@ def due_s(days: list[int], delays: list[float], today: int, rules: Rules) -> int
 
 
 def _taught(
-    rules: Rules, today: int
+    rules: LearningRules, today: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

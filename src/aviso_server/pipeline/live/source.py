@@ -24,9 +24,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.pipeline.live.alert import EVENT_TYPE
-from aviso_server.pipeline.live.expected import DAY_S, US, Part, decoded, due_between, encoded
+from aviso_server.pipeline.live.expected import DAY_S, US, CyclePart, decoded, due_between, encoded
 from aviso_server.pipeline.source.columns import PROBLEM, SPARK
-from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.ranges import Offset
 from aviso_server.pipeline.source.stream import StreamReader
@@ -64,7 +64,7 @@ _ARROW = to_arrow_schema(LIVE, timezone="UTC")
 
 
 @dataclass(frozen=True)
-class News(InputPartition):
+class LogSlice(InputPartition):
     """A slice of the log."""
 
     slice: InputPartition
@@ -89,8 +89,8 @@ class LiveReader(StreamReader):
 
     def __init__(
         self,
-        options: Options,
-        expected: tuple[Part, ...] = (),
+        options: SourceOptions,
+        expected: tuple[CyclePart, ...] = (),
         *,
         tick_s: float = 10,
         settle_s: float = 60,
@@ -129,11 +129,11 @@ class LiveReader(StreamReader):
         since, now = start.get(CLOCK, 0), end[CLOCK]
         slices = super().partitions(_sequences(start), _sequences(end))
         ticks: list[InputPartition] = [Tick(since, now)] if now > since else []
-        return [*(News(item, since) for item in slices), *ticks]
+        return [*(LogSlice(item, since) for item in slices), *ticks]
 
     def read(self, partition: InputPartition) -> Generator[pa.RecordBatch, None, None]:
         """The rows of a slice, or of a move of the clock."""
-        if isinstance(partition, News):
+        if isinstance(partition, LogSlice):
             for batch in super().read(partition.slice):
                 yield _news(batch, partition.since_us)
         elif isinstance(partition, Tick):
@@ -185,7 +185,9 @@ class LiveSource(Parcel, DataSource):
         return LiveReader(read_options(given), expected, tick_s=tick_s, settle_s=settle_s)
 
 
-def live_options(expected: tuple[Part, ...], *, tick_s: float, settle_s: float) -> dict[str, str]:
+def live_options(
+    expected: tuple[CyclePart, ...], *, tick_s: float, settle_s: float
+) -> dict[str, str]:
     """The options beside those of the source."""
     return {EXPECTED: encoded(expected), TICK: str(tick_s), SETTLE: str(settle_s)}
 

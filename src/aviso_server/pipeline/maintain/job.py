@@ -29,9 +29,9 @@ from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
 from aviso_server.pipeline.maintain.order import Sort
 from aviso_server.pipeline.maintain.plan import (
-    Plan,
-    Policy,
-    Removal,
+    FileRemoval,
+    MaintainPlan,
+    MaintainPolicy,
     Rewrite,
     buried,
     make_plan,
@@ -41,7 +41,7 @@ from aviso_server.pipeline.maintain.plan import (
 from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
 from aviso_server.pipeline.maintain.rewrite import (
     Answer,
-    Look,
+    Suspect,
     Task,
     clipped,
     hidden_rows,
@@ -71,7 +71,7 @@ class MaintainOptions:
     place: Place
     event_types: tuple[str, ...] = ()
     """Empty is all."""
-    policy: Policy = field(default_factory=Policy)
+    policy: MaintainPolicy = field(default_factory=MaintainPolicy)
     sort: Sort = "sequence"
     keep: timedelta = KEEP
     """The horizon of the sweep."""
@@ -83,10 +83,10 @@ class MaintainOptions:
 
 
 @dataclass(slots=True)
-class Outcome:
+class MaintainOutcome:
     """What was done, or in a dry run what would be."""
 
-    plan: Plan = field(default_factory=Plan)
+    plan: MaintainPlan = field(default_factory=MaintainPlan)
     files_before: int = 0
     files_after: int = 0
     bytes_before: int = 0
@@ -128,7 +128,7 @@ def check(options: MaintainOptions) -> DeltaTable:
 
 def run(
     spark: SparkSession, options: MaintainOptions, *, tell: Tell = lambda _done, _all: None
-) -> Outcome:
+) -> MaintainOutcome:
     """Do the work; LakeFailed or MaintainFailed if it cannot be done at all."""
     try:
         return _run(spark, options, tell)
@@ -136,12 +136,12 @@ def run(
         raise MaintainFailed(failure_of(error).text) from error
 
 
-def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> Outcome:
+def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> MaintainOutcome:
     table = check(options)
     found = inventory(table, options.event_types)
     graves = Tombstones(options.place).look().hidden
     plan, problems = planned(spark, options, found, graves)
-    outcome = Outcome(plan, problems=problems)
+    outcome = MaintainOutcome(plan, problems=problems)
     outcome.files_before = outcome.files_after = len(found)
     outcome.bytes_before = outcome.bytes_after = sum(file.size for file in found)
     if not options.dry_run:
@@ -159,7 +159,7 @@ def planned(
     options: MaintainOptions,
     found: Sequence[TableFile],
     graves: Mapping[str, Intervals],
-) -> tuple[Plan, list[str]]:
+) -> tuple[MaintainPlan, list[str]]:
     """The plan, and files that could not be looked into."""
     today = options.today or datetime.now(UTC).date()
     kept = [
@@ -170,7 +170,7 @@ def planned(
     hidden = buried(kept, graves)
     problems: list[str] = []
     looks = [
-        Look(file, clipped(graves[file.event_type], file.first, file.last))
+        Suspect(file, clipped(graves[file.event_type], file.first, file.last))
         for file in suspects(kept, graves)
     ]
     for look, count, problem in _looked(spark, options.place, looks):
@@ -182,11 +182,11 @@ def planned(
 
 
 def _looked(
-    spark: SparkSession, place: Place, looks: Sequence[Look]
-) -> Iterator[tuple[Look, int, str | None]]:
+    spark: SparkSession, place: Place, looks: Sequence[Suspect]
+) -> Iterator[tuple[Suspect, int, str | None]]:
     """Hidden rows of files, counted in tasks."""
 
-    def work(look: Look) -> Iterator[pa.RecordBatch]:
+    def work(look: Suspect) -> Iterator[pa.RecordBatch]:
         count, problem = 0, None
         try:
             count = hidden_rows(place, look)
@@ -200,7 +200,7 @@ def _looked(
     for begin in range(0, len(looks), WAVE * 8):
         part = looks[begin : begin + WAVE * 8]
         schema = "path string, rows bigint, problem string"
-        for row in spread(spark, part, Look, work=work, schema=schema).collect():
+        for row in spread(spark, part, Suspect, work=work, schema=schema).collect():
             yield by_path[row["path"]], int(row["rows"]), row["problem"]
 
 
@@ -208,7 +208,7 @@ def _rewrite(
     spark: SparkSession,
     options: MaintainOptions,
     graves: Mapping[str, Intervals],
-    outcome: Outcome,
+    outcome: MaintainOutcome,
     tell: Tell,
 ) -> None:
     rewrites = outcome.plan.rewrites
@@ -236,7 +236,7 @@ def _answers(spark: SparkSession, place: Place, tasks: Sequence[Task]) -> list[A
     return [msgspec.msgpack.decode(bytes(row["answer"]), type=Answer) for row in rows]
 
 
-def _replace(place: Place, item: Rewrite, answer: Answer, outcome: Outcome) -> None:
+def _replace(place: Place, item: Rewrite, answer: Answer, outcome: MaintainOutcome) -> None:
     if answer.problem is not None:
         where = f"{item.event_type} {item.day.isoformat()}"
         outcome.problems.append(f"{where}: {answer.problem}")
@@ -252,7 +252,7 @@ def _replace(place: Place, item: Rewrite, answer: Answer, outcome: Outcome) -> N
     outcome.rows_hidden += item.hidden
 
 
-def _remove(place: Place, item: Removal, outcome: Outcome) -> None:
+def _remove(place: Place, item: FileRemoval, outcome: MaintainOutcome) -> None:
     try:
         replace_files(place, item.files, (), data_change=True)
     except Overtaken:
@@ -267,7 +267,7 @@ def _remove(place: Place, item: Removal, outcome: Outcome) -> None:
         outcome.rows_expired += rows
 
 
-def _expire_letters(options: MaintainOptions, outcome: Outcome) -> None:
+def _expire_letters(options: MaintainOptions, outcome: MaintainOutcome) -> None:
     """Dead letters go with the days they belong to: what is left begins with a notification."""
     reached: dict[str, int] = {}
     for item in outcome.plan.removals:

@@ -30,7 +30,7 @@ Why = Literal["expired", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class MaintainPolicy:
     """What is wished for."""
 
     target_bytes: int = 128 * 1024 * 1024
@@ -48,7 +48,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class FileRemoval:
     """Files that go without anything in their place."""
 
     event_type: str
@@ -79,10 +79,10 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MaintainPlan:
     """What is to be done."""
 
-    removals: tuple[Removal, ...] = ()
+    removals: tuple[FileRemoval, ...] = ()
     rewrites: tuple[Rewrite, ...] = ()
 
 
@@ -107,10 +107,10 @@ def buried(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> dict[
 
 
 def make_plan(
-    files: Sequence[TableFile], policy: Policy, *, today: date, hidden: Mapping[str, int]
-) -> Plan:
+    files: Sequence[TableFile], policy: MaintainPolicy, *, today: date, hidden: Mapping[str, int]
+) -> MaintainPlan:
     """The plan; ``hidden`` has the number of hidden rows by path, where there are any."""
-    removals: list[Removal] = []
+    removals: list[FileRemoval] = []
     rewrites: list[Rewrite] = []
     for (event_type, day), group in groupby(
         sorted(files, key=lambda file: (file.event_type, file.day, file.first, file.last)),
@@ -119,16 +119,16 @@ def make_plan(
         ours = list(group)
         oldest = policy.oldest(event_type, today)
         if oldest is not None and day < oldest:
-            removals.append(Removal(event_type, day, tuple(ours), "expired"))
+            removals.append(FileRemoval(event_type, day, tuple(ours), "expired"))
             continue
         gone = [file for file in ours if hidden.get(file.path) == file.rows != 0]
         if gone:
-            removals.append(Removal(event_type, day, tuple(gone), "hidden"))
+            removals.append(FileRemoval(event_type, day, tuple(gone), "hidden"))
         left = [file for file in ours if file not in gone]
         for run in _runs(left, policy, hidden):
             count = sum(hidden.get(file.path, 0) for file in run)
             rewrites.append(Rewrite(event_type, day, tuple(run), count))
-    return Plan(tuple(removals), tuple(rewrites))
+    return MaintainPlan(tuple(removals), tuple(rewrites))
 
 
 def rows_of(files: Iterable[TableFile]) -> int:
@@ -138,7 +138,7 @@ def rows_of(files: Iterable[TableFile]) -> int:
 
 
 def _runs(
-    files: Sequence[TableFile], policy: Policy, hidden: Mapping[str, int]
+    files: Sequence[TableFile], policy: MaintainPolicy, hidden: Mapping[str, int]
 ) -> Iterator[list[TableFile]]:
     """Neighbours that are to become one file."""
     for run in _bins(files, policy, hidden):
@@ -148,7 +148,7 @@ def _runs(
 
 
 def _bins(
-    files: Sequence[TableFile], policy: Policy, hidden: Mapping[str, int]
+    files: Sequence[TableFile], policy: MaintainPolicy, hidden: Mapping[str, int]
 ) -> Iterator[list[TableFile]]:
     """Neighbours that together are no larger than the target; large clean files part them."""
     run: list[TableFile] = []

@@ -51,7 +51,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Suspect:
     """A file to be looked into, with the hidden ranges that meet it."""
 
     file: TableFile
@@ -85,7 +85,7 @@ def rewritten(place: Place, task: Task) -> Answer:
     return Answer(task.number, written)
 
 
-def hidden_rows(place: Place, look: Look) -> int:
+def hidden_rows(place: Place, look: Suspect) -> int:
     """How many rows of a file are hidden; row groups that cannot hold one are not read."""
     groups = RowGroups(place, cache_bytes=CACHE_BYTES)
     graves = _intervals(look.hidden)

@@ -22,7 +22,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.pipeline.history.files import reader
 from aviso_server.pipeline.source.agreement import contradiction
-from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.log import SourceLog
 
 Step = Callable[[int], None]
 """Progress: so many sequences more are compared."""
@@ -51,7 +51,7 @@ class Stand:
         return max(self.mark.through, self.last) + 1
 
 
-async def stand_of(connection: Connection, log: Log, schema: Schema, mark: Mark) -> Stand:
+async def stand_of(connection: Connection, log: SourceLog, schema: Schema, mark: Mark) -> Stand:
     """Compare ends and proof; nothing is read but the one notification at the mark."""
     found = await inspected(connection, schema.stream)
     ends = Bounds(1, 0) if found is None else found[1].bounds

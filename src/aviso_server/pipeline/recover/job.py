@@ -62,7 +62,7 @@ class RecoverOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoverOutcome:
     """What was found of an event type, and done."""
 
     stand: Stand
@@ -83,7 +83,7 @@ class Recovery:
         return self.stand.why is None and not self.pending
 
 
-async def recover(options: RecoverOptions, *, step: Step = lambda _: None) -> list[Recovery]:
+async def recover(options: RecoverOptions, *, step: Step = lambda _: None) -> list[RecoverOutcome]:
     """Look at every event type, and settle it if that is asked for."""
     view = look(options.place)
     try:
@@ -132,7 +132,7 @@ class _Settling:
         self._schema = schema
         self._shelf = view.of(schema.event_type)
 
-    async def run(self, log: NatsLog, step: Step) -> Recovery:
+    async def run(self, log: NatsLog, step: Step) -> RecoverOutcome:
         """Look, and settle what can be."""
         stand = await stand_of(self._connection, log, self._schema, self._shelf.mark)
         files = sorted(self._options.folder.glob(f"{self._schema.stream}-*.ndjson"))
@@ -140,15 +140,15 @@ class _Settling:
             return await self._settle(stand, files, step)
         pending = sum(1 for path in files for _ in read_saved(path))
         if not self._options.apply or not files:
-            return Recovery(stand, pending=pending)
+            return RecoverOutcome(stand, pending=pending)
         if stand.empty and stand.last < stand.mark.through:
             await self._move(stand)
-        return Recovery(stand, restored=sum([await self._restore(path) for path in files]))
+        return RecoverOutcome(stand, restored=sum([await self._restore(path) for path in files]))
 
-    async def _settle(self, stand: Stand, files: Sequence[Path], step: Step) -> Recovery:
+    async def _settle(self, stand: Stand, files: Sequence[Path], step: Step) -> RecoverOutcome:
         found = only_in_log(self._connection, self._options.place, self._shelf, stand, step=step)
         if not self._options.apply:
-            return Recovery(stand, only_here=sum([1 async for _ in found]))
+            return RecoverOutcome(stand, only_here=sum([1 async for _ in found]))
         name = f"{self._schema.stream}-{stand.mark.through}-{stand.last}.ndjson"
         saving = Saving(self._options.folder / name)
         async for message in found:
@@ -162,10 +162,12 @@ class _Settling:
         await self._move(stand)
         after = Stand(stand.schema, stand.mark, stand.continues, stand.continues - 1, None)
         if not saving.count:
-            return Recovery(after, changed=True)
+            return RecoverOutcome(after, changed=True)
         restored = await self._restore(saving.path)
         done = saving.path.with_name(saving.path.name + DONE)
-        return Recovery(after, only_here=saving.count, file=done, restored=restored, changed=True)
+        return RecoverOutcome(
+            after, only_here=saving.count, file=done, restored=restored, changed=True
+        )
 
     async def _let_go(self, stand: Stand) -> None:
         """Empty the log of what was looked at, and of nothing else."""
@@ -227,6 +229,6 @@ class _Settling:
         return found
 
 
-def settled(found: Iterable[Recovery]) -> bool:
+def settled(found: Iterable[RecoverOutcome]) -> bool:
     """Whether nothing is left to do."""
     return all(item.settled for item in found)

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from aviso_server.lake.outcome import active
 from aviso_server.pipeline.history.fields import typed
 from aviso_server.pipeline.history.frame import TABLE, answer
-from aviso_server.pipeline.history.plan import Plan
+from aviso_server.pipeline.history.plan import HistoryPlan
 from aviso_server.pipeline.replay.options import Files, Outcome, Progress, ReplayFailed, chunks
 from aviso_server.pipeline.replay.order import in_pieces
 from aviso_server.pipeline.replay.parts import TOLD, Folder, Writer, event_writer, parquet_writer
@@ -36,7 +36,7 @@ SUCCESS = "_SUCCESS"
 
 def write_files(
     spark: SparkSession,
-    plan: Plan,
+    plan: HistoryPlan,
     target: Files,
     *,
     chunk: int,
@@ -72,12 +72,12 @@ def check_new(target: Files) -> None:
         raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
 
 
-def _rows(spark: SparkSession, plan: Plan, target: Files) -> DataFrame:
+def _rows(spark: SparkSession, plan: HistoryPlan, target: Files) -> DataFrame:
     rows = answer(spark, plan)
     return typed(rows, plan.schema) if target.typed else rows
 
 
-def _shape(spark: SparkSession, plan: Plan, target: Files) -> DataFrame:
+def _shape(spark: SparkSession, plan: HistoryPlan, target: Files) -> DataFrame:
     """A frame without rows and with the columns of the output."""
     empty = spark.createDataFrame([], TABLE)
     return typed(empty, plan.schema) if target.typed else empty

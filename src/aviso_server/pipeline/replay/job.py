@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from aviso_server.pipeline.history.plan import Plan, planned
+from aviso_server.pipeline.history.plan import HistoryPlan, planned
 from aviso_server.pipeline.replay.files import check_new, write_files
 from aviso_server.pipeline.replay.options import Files, Options, Outcome, Progress
 from aviso_server.pipeline.replay.server import publish, published
 
 
-def finished(options: Options, plan: Plan) -> Outcome | None:
+def finished(options: Options, plan: HistoryPlan) -> Outcome | None:
     """What came of a replay to a server that is complete; AvisoError for what would fail at once.
 
     Asked before Spark is started, which may then not be needed.
@@ -26,7 +26,7 @@ def run(
     options: Options,
     *,
     tell: Callable[[Progress], None] = lambda _: None,
-    plan: Plan | None = None,
+    plan: HistoryPlan | None = None,
 ) -> Outcome:
     """Do a replay; AvisoError if it cannot be done or cannot go on.
 

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from aviso_server.core.json import compact, parse
 from aviso_server.pipeline.history.frame import answer
-from aviso_server.pipeline.history.plan import Plan
+from aviso_server.pipeline.history.plan import HistoryPlan
 from aviso_server.pipeline.replay.ledger import LEDGER, Entry, Head, Ledger
 from aviso_server.pipeline.replay.options import (
     Outcome,
@@ -45,7 +45,7 @@ from aviso_server.pipeline.source.options import read_options
 
 def publish(
     spark: SparkSession,
-    plan: Plan,
+    plan: HistoryPlan,
     target: Server,
     *,
     chunk: int,
@@ -64,7 +64,7 @@ def publish(
         ledger.close()
 
 
-def published(plan: Plan, target: Server, *, chunk: int) -> Outcome | None:
+def published(plan: HistoryPlan, target: Server, *, chunk: int) -> Outcome | None:
     """The outcome of a replay that is complete; ReplayFailed if the ledger is that of another."""
     if not (target.state / LEDGER).exists():
         return None
@@ -75,7 +75,7 @@ def published(plan: Plan, target: Server, *, chunk: int) -> Outcome | None:
         ledger.close()
 
 
-def _ledger(plan: Plan, target: Server, chunk: int) -> Ledger:
+def _ledger(plan: HistoryPlan, target: Server, chunk: int) -> Ledger:
     head = Head(_job(plan, target), plan.first, plan.last, target.sink.batch_size, chunk)
     return Ledger(target.state, head)
 
@@ -91,7 +91,7 @@ class _Run:
     def __init__(
         self,
         spark: SparkSession,
-        plan: Plan,
+        plan: HistoryPlan,
         target: Server,
         ledger: Ledger,
         client: Client,
@@ -227,7 +227,7 @@ def _batches(found: Iterator[Item], size: int) -> Iterator[list[Item]]:
         yield batch
 
 
-def _job(plan: Plan, target: Server) -> dict[str, str]:
+def _job(plan: HistoryPlan, target: Server) -> dict[str, str]:
     """What makes two runs the same replay; addresses come without credentials."""
     asked = plan.question
     options = read_options(asked.source(first=1, last=1))

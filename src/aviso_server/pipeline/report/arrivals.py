@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.fields.moment import DateField, TimeField
 from aviso_server.core.schema import Schema
-from aviso_server.pipeline.report.expect import DAY_S, USUAL, Rules, Span, judge
+from aviso_server.pipeline.report.expect import DAY_S, USUAL, LearningRules, Span, judge
 from aviso_server.pipeline.report.figures import SECOND
 
 _DATE = r"^([0-9]{4})-?([0-9]{2})-?([0-9]{2})$"
@@ -61,7 +61,7 @@ def judged(
     clock_of: Mapping[str, Clock | None],
     span: Span,
     *,
-    rules: Rules = USUAL,
+    rules: LearningRules = USUAL,
 ) -> DataFrame:
     """Verdicts from rows (event_type, fields, first_ns), one for each product and day."""
 
@@ -104,7 +104,7 @@ def products(identifiers: DataFrame, clock_of: Mapping[str, Clock | None]) -> Da
     return made.select("event_type", "base_s", "product", "day", since.alias("delay_s"))
 
 
-def _judged(batch: pa.RecordBatch, span: Span, rules: Rules) -> pa.RecordBatch:
+def _judged(batch: pa.RecordBatch, span: Span, rules: LearningRules) -> pa.RecordBatch:
     names, bases, labels = (batch.column(n).to_pylist() for n in range(3))
     rows: list[tuple[object, ...]] = []
     for number, (name, base_s, label) in enumerate(zip(names, bases, labels, strict=True)):

@@ -29,7 +29,7 @@ _WEEK = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LearningRules:
     """What counts as expected, and as late."""
 
     learn_days: int = 28
@@ -45,7 +45,7 @@ class Rules:
     """Nobody calls ten minutes late."""
 
 
-USUAL = Rules()
+USUAL = LearningRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Span:
 
 
 def judge(
-    days: Ints, delays: Floats, *, base_s: int, span: Span, rules: Rules = USUAL
+    days: Ints, delays: Floats, *, base_s: int, span: Span, rules: LearningRules = USUAL
 ) -> list[Verdict]:
     """Verdicts on one product from its base days and delays, in any order.
 
@@ -106,7 +106,7 @@ def judge(
 
 
 def _verdict(
-    day: int, delay: float | None, days: Ints, delays: Floats, rules: Rules
+    day: int, delay: float | None, days: Ints, delays: Floats, rules: LearningRules
 ) -> Verdict | None:
     """As far as the day alone tells; None where nothing came and nothing was expected."""
     learned = _learned(day, days, delays, rules)
@@ -119,7 +119,7 @@ def _verdict(
     return Verdict(day, LATE if delay > limit else ON_TIME, delay, float(usual), limit)
 
 
-def _learned(day: int, days: Ints, delays: Floats, rules: Rules) -> "Floats | None":
+def _learned(day: int, days: Ints, delays: Floats, rules: LearningRules) -> "Floats | None":
     """The delays to learn from; None where the product is not expected on this day."""
     if not len(days):
         return None

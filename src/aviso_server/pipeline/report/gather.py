@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from aviso_server.core.geometry import Box
 from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import Snapshot
-from aviso_server.pipeline.history.files import Part
+from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import in_view
 from aviso_server.pipeline.report.areas import announced
 from aviso_server.pipeline.report.arrivals import Clock, judged
@@ -52,16 +52,16 @@ class Scope:
         return timedelta(hours=1) if self.period.length <= HOURLY else timedelta(days=1)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> LakeScope:
         """The period, as the lake is asked for it."""
-        return Part(since_ns=self.period.start_ns, until_ns=self.period.end_ns - 1)
+        return LakeScope(since_ns=self.period.start_ns, until_ns=self.period.end_ns - 1)
 
     def rows(self, *, before: timedelta = timedelta(), box: Box | None = None) -> DataFrame:
         """Notifications of the period and of some time before it; with a box only files with
         places in it, though with all their rows."""
         part = self.part
         since = part.since_ns - before // timedelta(microseconds=1) * 1000
-        asked = Part(since_ns=since, until_ns=part.until_ns, box=box)
+        asked = LakeScope(since_ns=since, until_ns=part.until_ns, box=box)
         return in_view(self.spark, self.place, self.view, asked, self.event_types)
 
 

@@ -66,7 +66,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReportOutcome:
     """What was reported."""
 
     notifications: int
@@ -95,7 +95,9 @@ def check(options: ReportOptions) -> None:
         raise ReportFailed(f"the lake has no event type {', '.join(unknown)}; it has: {known}")
 
 
-def run(spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: None) -> Outcome:
+def run(
+    spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: None
+) -> ReportOutcome:
     """Make the report; ReportFailed or LakeFailed if it cannot be made."""
     try:
         figures = gathered(spark, options, told=told)
@@ -106,7 +108,7 @@ def run(spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: N
         _keep(options.tables, figures.tables)
     replace_file(options.output, page(figures).encode())
     counts = figures.tables["cycles"]
-    return Outcome(
+    return ReportOutcome(
         figures.notifications,
         figures.tables["sizes"].num_rows,
         sum(counts["late"].to_pylist()),

@@ -23,8 +23,8 @@ from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
 from aviso_server.pipeline.sink.options import Options as Sink
 from aviso_server.pipeline.source.bridge import ask
-from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.options import Options, read_options
+from aviso_server.pipeline.source.log import SourceLog
+from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.ranges import Range
 
 Content: TypeAlias = tuple[object, ...]
@@ -67,7 +67,7 @@ class Stored:
         return _matched([contents.get(number) for number in range(len(bodies))], there), reached
 
     async def _tail(
-        self, log: Log, above: int, wanted: set[Content]
+        self, log: SourceLog, above: int, wanted: set[Content]
     ) -> tuple["Counter[Content]", int]:
         there: Counter[Content] = Counter()
         last = await _last(log, self._event_type)
@@ -123,7 +123,7 @@ class Stored:
             self._schema = ask(self._options({}), lambda log: log.schema(self._event_type))
         return self._schema
 
-    def _options(self, identifier: Mapping[str, Json]) -> Options:
+    def _options(self, identifier: Mapping[str, Json]) -> SourceOptions:
         given = {
             "url": self._sink.url,
             "eventType": self._event_type,
@@ -160,7 +160,7 @@ def _matched(contents: Sequence[Content | None], there: "Counter[Content]") -> l
     return found
 
 
-async def _last(log: Log, event_type: str) -> int:
+async def _last(log: SourceLog, event_type: str) -> int:
     return (await log.bounds(event_type)).last
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark, Neighbour, disagreement, remedy
-from aviso_server.pipeline.source.log import Log
+from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.ranges import Range
 
 NEAR = 256
@@ -21,7 +21,7 @@ class LogReplaced(AvisoError):
         return cls(f"'{event_type}': {why}: {remedy(event_type)}")
 
 
-async def check_agreement(log: Log, marks: Mapping[str, Mark]) -> None:
+async def check_agreement(log: SourceLog, marks: Mapping[str, Mark]) -> None:
     """LogReplaced for the first event type whose log cannot be the one that was archived."""
     for name, mark in sorted(marks.items()):
         if mark.through:
@@ -31,7 +31,7 @@ async def check_agreement(log: Log, marks: Mapping[str, Mark]) -> None:
                 raise LogReplaced.of(name, why)
 
 
-async def contradiction(log: Log, event_type: str, mark: Mark, ends: Bounds) -> str | None:
+async def contradiction(log: SourceLog, event_type: str, mark: Mark, ends: Bounds) -> str | None:
     """Why an event type's log cannot be the one that was archived; None if it can."""
     empty = ends.first > ends.last
     neighbour = None
@@ -40,7 +40,7 @@ async def contradiction(log: Log, event_type: str, mark: Mark, ends: Bounds) -> 
     return disagreement(mark, last=ends.last, empty=empty, neighbour=neighbour)
 
 
-async def _neighbour(log: Log, event_type: str, record: int, first: int) -> Neighbour | None:
+async def _neighbour(log: SourceLog, event_type: str, record: int, first: int) -> Neighbour | None:
     """What the log has at a sequence, or nearest below it."""
     for begin in (record, max(first, record - NEAR)):
         found: Neighbour | None = None

@@ -9,8 +9,8 @@ from pyspark.sql.types import StructType
 from aviso_server.pipeline.source import plan
 from aviso_server.pipeline.source.bridge import ask, rows
 from aviso_server.pipeline.source.columns import Columns
-from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.options import Options
+from aviso_server.pipeline.source.log import SourceLog
+from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
 from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
@@ -19,7 +19,7 @@ from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
 class BatchReader(Parcel, DataSourceReader):
     """What the options ask for, as of the moment the query is planned."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._left = Narrowing()
@@ -32,7 +32,7 @@ class BatchReader(Parcel, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The ranges, cut into slices."""
 
-        async def planned(log: Log) -> list[Slice]:
+        async def planned(log: SourceLog) -> list[Slice]:
             wanted = await plan.ranges(log, self._options, self._left)
             return await plan.slices(log, self._options, wanted)
 

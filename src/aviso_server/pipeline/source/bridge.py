@@ -20,8 +20,8 @@ from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
 from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import DataLost
-from aviso_server.pipeline.source.log import Log, Part
-from aviso_server.pipeline.source.options import Options
+from aviso_server.pipeline.source.log import LogBatch, SourceLog
+from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.ranges import Range
 
 BATCH_ROWS = 5_000
@@ -34,7 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 @asynccontextmanager
-async def opened(options: Options) -> AsyncIterator[Log]:
+async def opened(options: SourceOptions) -> AsyncIterator[SourceLog]:
     """The log behind the transport that was asked for."""
     hush()
     # Spark imports this in many short-lived processes, most of which open no log, and the clients
@@ -51,7 +51,7 @@ async def opened(options: Options) -> AsyncIterator[Log]:
             yield log
 
 
-def ask(options: Options, question: Callable[[Log], Awaitable[_Answer]]) -> _Answer:
+def ask(options: SourceOptions, question: Callable[[SourceLog], Awaitable[_Answer]]) -> _Answer:
     """The answer to one question, over a connection of its own."""
 
     async def answer() -> _Answer:
@@ -63,7 +63,7 @@ def ask(options: Options, question: Callable[[Log], Awaitable[_Answer]]) -> _Ans
 
 
 def rows(
-    options: Options, piece: Range, declaration: Json, columns: Columns
+    options: SourceOptions, piece: Range, declaration: Json, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """The notifications of a slice as batches; DataLost where that is not to be passed over."""
     known = {} if declaration is None else {piece.event_type: declared(declaration)}
@@ -76,7 +76,7 @@ def rows(
 
 
 def _batches(
-    options: Options, piece: Range, columns: Columns, parts: Iterator[Part]
+    options: SourceOptions, piece: Range, columns: Columns, parts: Iterator[LogBatch]
 ) -> Iterator[pa.RecordBatch]:
     event_type = piece.event_type
     entries: list[Entry] = []
@@ -111,16 +111,16 @@ def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return together
 
 
-async def _parts(options: Options, piece: Range) -> AsyncGenerator[Part, None]:
+async def _parts(options: SourceOptions, piece: Range) -> AsyncGenerator[LogBatch, None]:
     async with opened(options) as log, aclosing(log.read(piece)) as parts:
         async for part in parts:
             yield part
 
 
-def _stepwise(runner: asyncio.Runner, parts: AsyncGenerator[Part, None]) -> Iterator[Part]:
+def _stepwise(runner: asyncio.Runner, parts: AsyncGenerator[LogBatch, None]) -> Iterator[LogBatch]:
     """The parts one by one; the loop rests while Spark takes the rows."""
 
-    read: list[Part] = []
+    read: list[LogBatch] = []
 
     async def step() -> None:
         # Not returned: the runner makes a text of every result, which takes as long as reading.

@@ -27,8 +27,8 @@ from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.core.schema import Schema
 from aviso_server.pipeline.source.events import record_of
 from aviso_server.pipeline.source.failure import Unreached
-from aviso_server.pipeline.source.log import Log, Part
-from aviso_server.pipeline.source.options import Access, Options
+from aviso_server.pipeline.source.log import LogBatch, SourceLog
+from aviso_server.pipeline.source.options import Access, SourceOptions
 from aviso_server.pipeline.source.ranges import Range
 
 ATTEMPTS = 5
@@ -73,7 +73,7 @@ class _Frame:
 
 
 @asynccontextmanager
-async def open_http(options: Options) -> AsyncIterator["HttpLog"]:
+async def open_http(options: SourceOptions) -> AsyncIterator["HttpLog"]:
     """A session with the server; nothing is sent yet."""
     access = options.access
     headers = {}
@@ -94,7 +94,7 @@ class HttpLog:
 
     topics = False
 
-    def __init__(self, session: aiohttp.ClientSession, options: Options) -> None:
+    def __init__(self, session: aiohttp.ClientSession, options: SourceOptions) -> None:
         self._session = session
         self._base = options.access.addresses[0].rstrip("/")
         self._identifier = dict(options.identifier or {})
@@ -122,7 +122,7 @@ class HttpLog:
         """The last sequence stored at or before a time, as the opening frame tells it."""
         return await self._patiently(lambda: self._end(event_type, {"to_date": rfc3339(ns)}))
 
-    async def read(self, wanted: Range) -> AsyncGenerator[Part, None]:
+    async def read(self, wanted: Range) -> AsyncGenerator[LogBatch, None]:
         """The range, as it arrives."""
         schema = await self.schema(wanted.event_type)
         position, failures = wanted.first, 0
@@ -182,7 +182,9 @@ class HttpLog:
                     return end + 1
         raise _Interrupted("the server broke a replay off")
 
-    async def _replay(self, schema: Schema, first: int, last: int) -> AsyncGenerator[Part, None]:
+    async def _replay(
+        self, schema: Schema, first: int, last: int
+    ) -> AsyncGenerator[LogBatch, None]:
         """One replay: its notifications, and that it was complete if it was."""
         asked: dict[str, Json] = {"from_id": str(first), "to_id": str(last)}
         async with aclosing(self._chunks(schema.event_type, asked)) as chunks:
@@ -197,17 +199,17 @@ class HttpLog:
                         entries.append(_unreadable(members))
                     elif frame.name == b"error":
                         if entries:
-                            yield Part(entries, entries[-1].sequence + 1)
+                            yield LogBatch(entries, entries[-1].sequence + 1)
                         raise _Interrupted(str(members.get("message")))
                     elif members.get("type") == "history_gap":
                         until = min(_number(members, "first_available_sequence"), last + 1)
-                        yield Part((), until, [(first, until - 1)])
+                        yield LogBatch((), until, [(first, until - 1)])
                     elif members.get("type") == "replay_completed":
-                        yield Part(entries, last + 1)
+                        yield LogBatch(entries, last + 1)
                         return
                 if entries:
                     size = sum(len(frame.data) for frame in frames)
-                    yield Part(entries, entries[-1].sequence + 1, size=size)
+                    yield LogBatch(entries, entries[-1].sequence + 1, size=size)
 
     async def _end(self, event_type: str, end: Mapping[str, Json]) -> int:
         """The effective end of a replay that begins behind everything and so delivers nothing."""
@@ -338,4 +340,4 @@ def _tls(access: Access) -> ssl.SSLContext | bool:
     return context
 
 
-_: type[Log] = HttpLog
+_: type[SourceLog] = HttpLog

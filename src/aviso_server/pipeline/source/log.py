@@ -1,6 +1,6 @@
 """What the source asks of a transport: the log of every event type, read by sequence.
 
-A ``Log`` is open between ``async with`` and is used by one task. Both transports keep these
+A ``SourceLog`` is open between ``async with`` and is used by one task. Both transports keep these
 promises, and tests compare their answers (tests/pipeline/source/test_http.py).
 """
 
@@ -15,7 +15,7 @@ from aviso_server.pipeline.source.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogBatch:
     """A piece of a range, as read."""
 
     entries: Sequence[Entry]
@@ -30,7 +30,7 @@ class Part:
     """About how many bytes the entries take."""
 
 
-class Log(Protocol):
+class SourceLog(Protocol):
     """The notifications behind one transport."""
 
     topics: bool
@@ -56,6 +56,6 @@ class Log(Protocol):
         """The last sequence stored at or before a time; below the first if there is none."""
         ...
 
-    def read(self, wanted: Range) -> AsyncGenerator[Part, None]:
+    def read(self, wanted: Range) -> AsyncGenerator[LogBatch, None]:
         """The range, in parts; each asked for, each once. Raises SourceError, never DataLost."""
         ...

@@ -39,8 +39,8 @@ from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.core.schema import Schema
 from aviso_server.lake.record import storable
 from aviso_server.pipeline.source.failure import BadOption, Unreached
-from aviso_server.pipeline.source.log import Log, Part
-from aviso_server.pipeline.source.options import Access, Options, login_of
+from aviso_server.pipeline.source.log import LogBatch, SourceLog
+from aviso_server.pipeline.source.options import Access, SourceOptions, login_of
 from aviso_server.pipeline.source.ranges import Range
 
 ATTEMPTS = 5
@@ -48,7 +48,7 @@ ATTEMPTS = 5
 
 
 @asynccontextmanager
-async def open_nats(options: Options) -> AsyncIterator["NatsLog"]:
+async def open_nats(options: SourceOptions) -> AsyncIterator["NatsLog"]:
     """Connect, or Unreached."""
     try:
         connection = await Connection.open(reached(options.access))
@@ -67,7 +67,7 @@ class NatsLog:
 
     topics = True
 
-    def __init__(self, connection: Connection, options: Options) -> None:
+    def __init__(self, connection: Connection, options: SourceOptions) -> None:
         self._connection = connection
         self._outage_s = reached(options.access).pace.outage_s
         self._reader = Reader(connection)
@@ -114,7 +114,7 @@ class NatsLog:
         found = await inspected(self._connection, stream)
         return 0 if found is None else await self._reader.until(stream, found[1], ns)
 
-    async def read(self, wanted: Range) -> AsyncGenerator[Part, None]:
+    async def read(self, wanted: Range) -> AsyncGenerator[LogBatch, None]:
         """The range, page by page."""
         schema = await self.schema(wanted.event_type)
         asked = self._options.filter_on(schema)
@@ -215,7 +215,7 @@ def _part(
     messages: Sequence[Stored],
     following: int,
     lost: Sequence[tuple[int, int]],
-) -> Part:
+) -> LogBatch:
     entries: list[Entry] = []
     raw: dict[int, bytes] = {}
     for message in messages:
@@ -229,7 +229,7 @@ def _part(
         entries.append(entry)
     kept = entries if asked is None else asked.select(entries)
     size = sum(len(item.body) + len(item.headers.get(POINT_CLOUD, "")) for item in messages)
-    return Part(kept, following, lost, raw, size)
+    return LogBatch(kept, following, lost, raw, size)
 
 
 def _owned(record: Record, event_type: str) -> Record:
@@ -274,4 +274,4 @@ def reached(access: Access) -> JetStreamOptions:
     )
 
 
-_: type[Log] = NatsLog
+_: type[SourceLog] = NatsLog

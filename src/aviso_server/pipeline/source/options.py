@@ -119,7 +119,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SourceOptions:
     """What a read asks for."""
 
     access: Access
@@ -151,7 +151,7 @@ class Options:
             raise BadOption(f"filter on '{schema.event_type}': {error.message}") from None
 
 
-def read_options(given: Mapping[str, str]) -> Options:
+def read_options(given: Mapping[str, str]) -> SourceOptions:
     """The options of a read, or BadOption."""
     texts = {name.lower(): text for name, text in given.items()}
     names = {name.lower(): name for name in KNOWN}
@@ -162,7 +162,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         )
     asked = _Asked(texts)
     event_type, identifier = _filter(asked.text("filter"))
-    return Options(
+    return SourceOptions(
         access=_access(asked),
         event_types=_event_types(asked.text("eventType"), event_type),
         starting=asked.points("starting", Earliest()),

@@ -12,8 +12,8 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.core.declaration import declaration
 from aviso_server.core.json import Json
 from aviso_server.pipeline.source.failure import StreamReplaced
-from aviso_server.pipeline.source.log import Log
-from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, Options
+from aviso_server.pipeline.source.log import SourceLog
+from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, SourceOptions
 from aviso_server.pipeline.source.pushdown import Narrowing
 from aviso_server.pipeline.source.ranges import FIRST, Offset, Range, split
 
@@ -33,17 +33,17 @@ class Slice(InputPartition):
         return Range(self.event_type, self.first, self.last)
 
 
-async def event_types(log: Log, options: Options) -> Sequence[str]:
+async def event_types(log: SourceLog, options: SourceOptions) -> Sequence[str]:
     """Those that were asked for."""
     return await log.event_types() if options.event_types is None else options.event_types
 
 
-async def starts(log: Log, options: Options) -> Offset:
+async def starts(log: SourceLog, options: SourceOptions) -> Offset:
     """The offset at which a new query begins."""
     return {name: await _start(log, options, name) for name in await event_types(log, options)}
 
 
-async def bounds(log: Log, options: Options) -> dict[str, Bounds]:
+async def bounds(log: SourceLog, options: SourceOptions) -> dict[str, Bounds]:
     """Where every stream is now."""
     return {name: await log.bounds(name) for name in await event_types(log, options)}
 
@@ -55,7 +55,7 @@ def check_ahead(start: Mapping[str, int], found: Mapping[str, Bounds]) -> None:
             raise StreamReplaced.of(name, start[name], end.last)
 
 
-async def ranges(log: Log, options: Options, left: Narrowing) -> list[Range]:
+async def ranges(log: SourceLog, options: SourceOptions, left: Narrowing) -> list[Range]:
     """What a batch reads, after what the filters of the query leave of it."""
     found = []
     for name in await event_types(log, options):
@@ -72,7 +72,7 @@ async def ranges(log: Log, options: Options, left: Narrowing) -> list[Range]:
     return found
 
 
-async def slices(log: Log, options: Options, wanted: Sequence[Range]) -> list[Slice]:
+async def slices(log: SourceLog, options: SourceOptions, wanted: Sequence[Range]) -> list[Slice]:
     """The ranges cut for the tasks; a filter that cannot be used is noticed here."""
     schemas = {item.event_type: await log.schema(item.event_type) for item in wanted}
     for schema in schemas.values():
@@ -84,7 +84,7 @@ async def slices(log: Log, options: Options, wanted: Sequence[Range]) -> list[Sl
     ]
 
 
-async def _start(log: Log, options: Options, event_type: str) -> int:
+async def _start(log: SourceLog, options: SourceOptions, event_type: str) -> int:
     match options.starting.of(event_type):
         case At(sequence):
             return max(sequence, FIRST)
@@ -96,7 +96,7 @@ async def _start(log: Log, options: Options, event_type: str) -> int:
             return (await log.bounds(event_type)).last + 1
 
 
-async def _end(log: Log, options: Options, event_type: str) -> int:
+async def _end(log: SourceLog, options: SourceOptions, event_type: str) -> int:
     last = (await log.bounds(event_type)).last
     match options.ending.of(event_type):
         case At(sequence):

@@ -25,7 +25,7 @@ from aviso_server.pipeline.source import plan
 from aviso_server.pipeline.source.bridge import ask, rows
 from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import BadOption
-from aviso_server.pipeline.source.options import Options
+from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
 from aviso_server.pipeline.source.ranges import Offset, advanced, between
@@ -34,7 +34,7 @@ from aviso_server.pipeline.source.ranges import Offset, advanced, between
 class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Everything from the starting points on, batch by batch."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         if options.bounded:
             raise BadOption("endingSequence and endingTimestamp are for batch reads")
         self._options = options

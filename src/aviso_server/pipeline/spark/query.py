@@ -47,7 +47,7 @@ Progress: TypeAlias = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QuerySpec:
     """A query that is yet to be started."""
 
     name: str
@@ -77,7 +77,7 @@ class StreamingJob(ABC):
         self._failures = 0
 
     @abstractmethod
-    def queries(self) -> Iterable[Query]:
+    def queries(self) -> Iterable[QuerySpec]:
         """The queries; asked before every start."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class StreamingJob(ABC):
                 # A signal to all of the process group ends Spark's JVM too.
                 return None if self._stop.is_set() else GONE
 
-    def _start(self, query: Query) -> StreamingQuery:
+    def _start(self, query: QuerySpec) -> StreamingQuery:
         if (done := query.checkpoint.repair()) is not None:
             self.show(done)
         writer = query.writer.outputMode("append").option(
