@@ -32,11 +32,10 @@ from aviso_server.pipeline.audit import job as audit
 from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.ingest import files as sources
 from aviso_server.pipeline.ingest import job as ingest
-from aviso_server.pipeline.ingest.stage import FromFiles
+from aviso_server.pipeline.ingest.staging import FromFiles
 from aviso_server.pipeline.maintain import job as maintain
 from aviso_server.pipeline.replay import job as replay
-from aviso_server.pipeline.replay.options import Files, Format
-from aviso_server.pipeline.replay.options import Options as ReplayOptions
+from aviso_server.pipeline.replay.options import Format, ReplayFiles, ReplayOptions
 from aviso_server.pipeline.report import job as report
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.settings import load
@@ -212,14 +211,14 @@ def _report(stage: Stage) -> None:
 def _replay(kind: Format, stage: Stage) -> None:
     options = ReplayOptions(
         question=question(REPLAYED, lake=stage.lake, schemas=stage.catalogue.schemas),
-        target=Files(path=str(stage.folder / kind), format=kind),
+        target=ReplayFiles(path=str(stage.folder / kind), format=kind),
     )
     assert replay.run(stage.spark, options).rows == stage.counts()[REPLAYED]
 
 
 def _ingest(kind: sources.Format, stage: Stage) -> None:
     place = Place(str(stage.folder / f"from-{kind}"))
-    options = ingest.Options(
+    options = ingest.IngestOptions(
         source=FromFiles(tuple(sources.files([str(stage.folder / kind)])), kind),
         catalogue=stage.catalogue,
         state=stage.folder / "state",

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from aviso_server.cli.commands import app
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.delivery.ledger import LedgerLine
+from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.history.plan import planned, question
-from aviso_server.pipeline.replay.ledger import Entry
-from aviso_server.pipeline.replay.options import Server
-from aviso_server.pipeline.replay.server import _ledger
-from aviso_server.pipeline.sink.options import parse_options
+from aviso_server.pipeline.replay.options import ReplayServer
+from aviso_server.pipeline.replay.server import open_ledger
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
@@ -81,18 +81,16 @@ def test_what_is_there_already(tmp_path: Path) -> None:
     assert (code, "exists already: choose another output" in output) == (1, True)
     state = ("--state", str(tmp_path / "state"), "--to-server", "http://127.0.0.1:1")
     asked = question("ev", lake=place)
-    target = Server(
-        sink=parse_options({"url": state[-1], "onReject": "fail"}), state=Path(state[1])
-    )
-    ledger = _ledger(planned(asked), target, chunk=10)
-    ledger.note(Entry(3, target=7, published=3, complete=True))
+    server = ReplayServer(target=Target(url=state[-1]), state=Path(state[1]))
+    ledger = open_ledger(planned(asked), server, chunk=10)
+    ledger.note(LedgerLine(3, target=7, published=3, complete=True))
     ledger.close()
     code, output = invoke("ev", *known, *state)
     assert code == 0
     assert output.startswith("3 notifications of ev, from sequences 1 to 3, to http://127.0.0.1:1")
     assert output.endswith("3 of them by earlier runs\n")
     code, output = invoke("ev", *known, "--from-id", "2", *state)
-    assert (code, "belongs to another replay (differing: start)" in output) == (1, True)
+    assert (code, "belongs to another delivery (differing: start)" in output) == (1, True)
 
 
 def test_help_has_an_example() -> None:

@@ -48,11 +48,11 @@ from aviso_server.core.wire import parse_wipe
 from aviso_server.http.body import _decoded
 from aviso_server.lake import wkb
 from aviso_server.lake.record import batch_to_records, records_to_batch, storable
+from aviso_server.pipeline.delivery.client import NotSent, _problem, _results
 from aviso_server.pipeline.ingest.claim import BadClaim, read_line
 from aviso_server.pipeline.ingest.table import _whole
 from aviso_server.pipeline.recover.saved import Line, Saving, read_saved
 from aviso_server.pipeline.sink import options as sink
-from aviso_server.pipeline.sink.client import NotSent, _problem, _results
 from aviso_server.pipeline.source import options as source
 from aviso_server.pipeline.source.events import record_of
 from aviso_server.pipeline.source.failure import BadOption
@@ -314,7 +314,7 @@ def test_any_options_of_the_source_are_read_or_refused(given_options: dict[str, 
 def test_any_options_of_the_sink_are_read_or_refused(given_options: dict[str, str]) -> None:
     """Alone, and beside an address and a way to reject that are good."""
     for base in ({}, {"url": "http://x", "onReject": "fail"}):
-        with suppress(sink.BadOptions):
+        with suppress(sink.BadSinkOptions):
             sink.parse_options({**base, **given_options})
 
 

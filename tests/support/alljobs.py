@@ -26,17 +26,16 @@ from aviso_server.pipeline.audit.job import AuditOptions
 from aviso_server.pipeline.audit.job import run as audit
 from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.ingest.files import files
-from aviso_server.pipeline.ingest.job import Options as IngestOptions
+from aviso_server.pipeline.ingest.job import IngestOptions
 from aviso_server.pipeline.ingest.job import run as ingest
-from aviso_server.pipeline.ingest.stage import FromFiles
+from aviso_server.pipeline.ingest.staging import FromFiles
 from aviso_server.pipeline.live.expected import DAY_S, CyclePart
 from aviso_server.pipeline.live.job import LiveJob, LiveOptions
 from aviso_server.pipeline.maintain.job import MaintainOptions
 from aviso_server.pipeline.maintain.job import run as maintain
 from aviso_server.pipeline.maintain.plan import MaintainPolicy
 from aviso_server.pipeline.replay.job import run as replay
-from aviso_server.pipeline.replay.options import Files, Format, Server
-from aviso_server.pipeline.replay.options import Options as ReplayOptions
+from aviso_server.pipeline.replay.options import Format, ReplayFiles, ReplayOptions, ReplayServer
 from aviso_server.pipeline.report.job import ReportOptions
 from aviso_server.pipeline.report.job import run as report
 from aviso_server.pipeline.sink.options import parse_options
@@ -162,7 +161,7 @@ class Jobs:
                 end=100 + FEW,
                 schemas=self._catalogue.schemas,
             ),
-            target=Server(sink=sink, state=self._folder / "ledger"),
+            target=ReplayServer(target=sink, state=self._folder / "ledger"),
         )
         return {"rows": replay(self._spark, options).rows}
 
@@ -209,7 +208,7 @@ class Jobs:
     def _replayed(self, format: Format) -> Told:  # noqa: A002 - as the job calls it
         options = ReplayOptions(
             question=question("test_polygon", lake=self._place, schemas=self._catalogue.schemas),
-            target=Files(path=str(self._folder / format), format=format),
+            target=ReplayFiles(path=str(self._folder / format), format=format),
         )
         outcome = replay(self._spark, options)
         return {"rows": outcome.rows, "files": outcome.files}

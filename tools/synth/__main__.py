@@ -9,8 +9,8 @@ import typer
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.sink.options import BadOptions, parse_options
-from aviso_server.pipeline.sink.options import Options as Server
+from aviso_server.pipeline.delivery.target import Target
+from aviso_server.pipeline.sink.options import BadSinkOptions, parse_options
 from tools.synth.job import Options, run
 from tools.synth.parallel import cores
 from tools.synth.plan import Plan
@@ -73,11 +73,11 @@ def synth(  # noqa: PLR0913 - the options of a command
     )
 
 
-def _server(url: str, *, token: str | None, rate: float | None) -> Server:
+def _server(url: str, *, token: str | None, rate: float | None) -> Target:
     given = {"url": url, "onReject": "fail", "token": token or "", "rate": f"{rate or 0}"}
     try:
         return parse_options(given)
-    except BadOptions as error:
+    except BadSinkOptions as error:
         raise typer.BadParameter(str(error), param_hint="--url") from None
 
 

@@ -20,10 +20,9 @@ from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.outcome import discard
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
-from aviso_server.pipeline.pace import Pace
-from aviso_server.pipeline.sink.client import Client, NotSent
-from aviso_server.pipeline.sink.options import Options as Server
-from aviso_server.pipeline.sink.request import Refusal, Request, Row
+from aviso_server.pipeline.delivery.batches import Pace, batches
+from aviso_server.pipeline.delivery.client import Client, Refused
+from aviso_server.pipeline.delivery.target import Target
 from tools.synth.eventtypes import EVENT_TYPES
 from tools.synth.generate import requests
 from tools.synth.parallel import Task, side_by_side, write
@@ -32,7 +31,10 @@ from tools.synth.plan import Part, Plan, parts, tasks
 Report: TypeAlias = Callable[[int], None]
 """Called with how many more notifications are done."""
 
-_UNKNOWN = Row(None, None, None)
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    body: bytes
 
 
 class SynthFailed(AvisoError):
@@ -46,7 +48,7 @@ class Options:
     plan: Plan
     lake: Place | None = None
     ndjson: Path | None = None
-    server: Server | None = None
+    server: Target | None = None
     processes: int = 1
 
 
@@ -155,7 +157,7 @@ def _hours(made: list[Part]) -> Iterator[Task]:
         yield list(together)
 
 
-def _to_server(options: Options, server: Server, made: list[Part], report: Report) -> None:
+def _to_server(options: Options, server: Target, made: list[Part], report: Report) -> None:
     plan = options.plan
     key = f"synth-{plan.seed}-{plan.start:%Y%m%d}-{plan.days}-{plan.count}"
     client = Client(server)
@@ -163,19 +165,15 @@ def _to_server(options: Options, server: Server, made: list[Part], report: Repor
     pace = Pace(server.rate)
     try:
         for text, _ in side_by_side(work, _hours(made), processes=options.processes):
-            bodies = text.splitlines()
-            for first in range(0, len(bodies), server.batch_size):
-                chunk = bodies[first : first + server.batch_size]
-                pace.wait(len(chunk))
-                outcomes = client.post([Request(_UNKNOWN, "", body) for body in chunk])
-                refused = next((item for item in outcomes if isinstance(item, Refusal)), None)
+            for batch in batches(map(_Request, text.splitlines()), server.batch_size):
+                pace.wait(len(batch))
+                results = client.post([request.body for request in batch])
+                refused = next((item for item in results if isinstance(item, Refused)), None)
                 if refused is not None:
                     raise SynthFailed(
                         f"{server.url} refuses a synthetic notification: {refused.message}; "
                         "does it serve examples/config.yaml?"
                     )
-                report(len(chunk))
-    except NotSent as error:
-        raise SynthFailed(str(error)) from error
+                report(len(batch))
     finally:
         client.close()

@@ -13,8 +13,8 @@ from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.ingest.job import Options, Outcome
-    from aviso_server.pipeline.ingest.stage import Source
+    from aviso_server.pipeline.ingest.job import IngestOptions, IngestOutcome
+    from aviso_server.pipeline.ingest.staging import Source
     from aviso_server.settings import Settings
 
 EPILOG = """\
@@ -120,9 +120,9 @@ def ingest(  # noqa: PLR0913 - the options of a command
     kind = format_ or _guessed(source)
     given = _Given(source or [], kind, mapping, event_type, storage_option)
     with sparked.told("ingest", verbose=verbose):
-        from aviso_server.pipeline.ingest.job import Options, finished, run  # noqa: PLC0415
+        from aviso_server.pipeline.ingest.job import IngestOptions, earlier_outcome, run  # noqa: PLC0415
 
-        options = Options(
+        options = IngestOptions(
             source=_source(settings, given, to),
             catalogue=settings.catalogue,
             state=state.absolute(),
@@ -140,10 +140,10 @@ def ingest(  # noqa: PLR0913 - the options of a command
             remote=remote,
             app_name="aviso-server ingest",
         )
-        outcome = finished(options)  # before Spark is started for nothing
+        outcome = earlier_outcome(options)  # before Spark is started for nothing
         if outcome is None:
             with sparked.session(chosen) as spark:
-                outcome = run(options, spark, told=_say)
+                outcome = run(options, spark, report=_say)
     _summary(options, outcome)
 
 
@@ -166,23 +166,23 @@ class _Given:
 
 
 def _source(settings: "Settings", given: _Given, to: str) -> "Source":
-    from aviso_server.pipeline.ingest import files, stage  # noqa: PLC0415 - loaded when used
+    from aviso_server.pipeline.ingest import files, staging  # noqa: PLC0415 - loaded when used
     from aviso_server.pipeline.ingest.table import read_mapping  # noqa: PLC0415
 
     if given.kind == "jetstream":
-        return stage.FromLog(_log_options(settings, given, to))
+        return staging.FromLog(_log_options(settings, given, to))
     if not given.sources:
         raise typer.BadParameter("say what to take in", param_hint="SOURCE")
     if given.kind == "lake":
         if len(given.sources) > 1:
             raise typer.BadParameter("one lake at a time", param_hint="SOURCE")
         names = None if given.event_type is None else (given.event_type,)
-        return stage.FromLake(sparked.place(given.sources[0], given.storage_option), names)
+        return staging.FromLake(sparked.place(given.sources[0], given.storage_option), names)
     if given.kind == "ndjson" and (given.mapping or given.event_type):
         raise typer.BadParameter("lines of NDJSON say themselves what is what", param_hint="--map")
     fields = {field.name for item in settings.catalogue.schemas.values() for field in item.fields}
     mapping = read_mapping(given.mapping, event_type=given.event_type, fields=fields)
-    return stage.FromFiles(tuple(files.files(given.sources)), given.kind, mapping)
+    return staging.FromFiles(tuple(files.files(given.sources)), given.kind, mapping)
 
 
 def _log_options(settings: "Settings", given: _Given, to: str) -> dict[str, str]:
@@ -224,7 +224,7 @@ def _say(what: str) -> None:
         typer.echo(f"ingest: {what}", err=True)
 
 
-def _summary(options: "Options", outcome: "Outcome") -> None:
+def _summary(options: "IngestOptions", outcome: "IngestOutcome") -> None:
     done = "published" if options.lake is None else "written"
     rows = [
         ("read", outcome.read),

@@ -22,7 +22,12 @@ from aviso_server.core.errors import AvisoError
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
     from aviso_server.pipeline.history.plan import Question
-    from aviso_server.pipeline.replay.options import Files, Outcome, Progress, Server
+    from aviso_server.pipeline.replay.options import (
+        Progress,
+        ReplayFiles,
+        ReplayOutcome,
+        ReplayServer,
+    )
     from aviso_server.pipeline.spark.session import SparkOptions
 
 APP = "aviso-server replay"
@@ -156,7 +161,7 @@ def replay(  # noqa: PLR0913 - the options of a command
     with sparked.told("replay", verbose=verbose):
         need_spark()
         sources = _Sources(config, lake, log, extra, storage_option)
-        target: Files | Server
+        target: ReplayFiles | ReplayServer
         if output is not None:
             target = _files(output, format, base_url or sources.base_url, storage, typed=typed)
             target = replace(target, polygon_text=polygon_text)
@@ -233,18 +238,18 @@ def need_spark() -> None:
         )
 
 
-def _run(question: "Question", target: "Files | Server", spark: "SparkOptions") -> None:
+def _run(question: "Question", target: "ReplayFiles | ReplayServer", spark: "SparkOptions") -> None:
     from aviso_server.pipeline.history.plan import planned  # noqa: PLC0415 - loaded when used
-    from aviso_server.pipeline.replay.job import finished, run  # noqa: PLC0415
-    from aviso_server.pipeline.replay.options import Files, Options  # noqa: PLC0415
+    from aviso_server.pipeline.replay.job import earlier_outcome, run  # noqa: PLC0415
+    from aviso_server.pipeline.replay.options import ReplayFiles, ReplayOptions  # noqa: PLC0415
 
     begun = time.monotonic()
-    plan, options = planned(question), Options(question=question, target=target)
-    outcome = finished(options, plan)
+    plan, options = planned(question), ReplayOptions(question=question, target=target)
+    outcome = earlier_outcome(options, plan)
     if outcome is None:
-        with sparked.session(spark) as session, _shown(question.event_type) as tell:
-            outcome = run(session, options, tell=tell, plan=plan)
-    where = target.path if isinstance(target, Files) else target.sink.url
+        with sparked.session(spark) as session, _shown(question.event_type) as report:
+            outcome = run(session, options, report=report, plan=plan)
+    where = target.path if isinstance(target, ReplayFiles) else target.target.url
     typer.echo(_summary(question.event_type, outcome, where, time.monotonic() - begun))
 
 
@@ -269,27 +274,27 @@ def _files(
     storage: Mapping[str, str],
     *,
     typed: bool,
-) -> "Files":
-    from aviso_server.pipeline.replay.options import Files  # noqa: PLC0415 - loaded when used
+) -> "ReplayFiles":
+    from aviso_server.pipeline.replay.options import ReplayFiles  # noqa: PLC0415 - loaded when used
 
     if typed and format == "ndjson":
         raise typer.BadParameter("CloudEvents have no columns", param_hint="--typed")
-    return Files(
+    return ReplayFiles(
         path=sparked.absolute(path), format=format, base_url=base_url, typed=typed, storage=storage
     )
 
 
 def _server(
     url: str, state: Path | None, token: str | None, rate: float | None, batch_size: int
-) -> "Server":
-    from aviso_server.pipeline.replay.options import Server  # noqa: PLC0415 - loaded when used
+) -> "ReplayServer":
+    from aviso_server.pipeline.replay.options import ReplayServer  # noqa: PLC0415 - loaded when used
 
     if state is None:
         raise typer.BadParameter(
             "a replay to a server keeps a ledger: say in which folder", param_hint="--state"
         )
-    sink = replace(sparked.server(url, token=token, rate=rate), batch_size=batch_size)
-    return Server(sink=sink, state=state)
+    target = replace(sparked.server(url, token=token, rate=rate), batch_size=batch_size)
+    return ReplayServer(target=target, state=state)
 
 
 @contextmanager
@@ -323,7 +328,7 @@ def _shown(event_type: str) -> Iterator[Callable[["Progress"], None]]:
         yield tell
 
 
-def _summary(event_type: str, outcome: "Outcome", target: str, seconds: float) -> str:
+def _summary(event_type: str, outcome: "ReplayOutcome", target: str, seconds: float) -> str:
     parts = [f"{outcome.rows:,} notifications of {event_type}"]
     if outcome.last >= outcome.first:
         parts.append(f"from sequences {outcome.first} to {outcome.last}")

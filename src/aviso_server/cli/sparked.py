@@ -25,7 +25,7 @@ from aviso_server.core.errors import AvisoError
 
 if TYPE_CHECKING:
     from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.sink.options import Options as Server
+    from aviso_server.pipeline.delivery.target import Target
     from aviso_server.pipeline.spark.session import Session, SparkOptions
     from aviso_server.settings import Settings
 
@@ -119,9 +119,9 @@ def absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).absolute())
 
 
-def server(url: str, *, token: str | None, rate: float | None = None) -> "Server":
+def server(url: str, *, token: str | None, rate: float | None = None) -> "Target":
     """A server that notifications are published to; ends the command if the address is bad."""
-    from aviso_server.pipeline.sink.options import BadOptions, parse_options  # noqa: PLC0415
+    from aviso_server.pipeline.sink.options import BadSinkOptions, parse_options  # noqa: PLC0415
 
     given = {"url": url, "onReject": "fail"}
     if token is not None:
@@ -130,7 +130,7 @@ def server(url: str, *, token: str | None, rate: float | None = None) -> "Server
         given["rate"] = str(rate)
     try:
         return parse_options(given)
-    except BadOptions as error:
+    except BadSinkOptions as error:
         raise typer.BadParameter(str(error), param_hint="--url") from None
 
 

@@ -50,9 +50,9 @@ class AvisoDataSource(Parcel, DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":  # noqa: FBT001
         """For ``df.write``."""
-        from aviso_server.pipeline.sink.writer import batch_writer  # noqa: PLC0415
+        from aviso_server.pipeline.sink.writer import sink_writer  # noqa: PLC0415
 
-        return batch_writer(self.options, schema, overwrite)
+        return sink_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802
         self,
@@ -60,6 +60,6 @@ class AvisoDataSource(Parcel, DataSource):
         overwrite: bool,  # noqa: FBT001
     ) -> "DataSourceStreamArrowWriter":
         """For ``df.writeStream``."""
-        from aviso_server.pipeline.sink.writer import stream_writer  # noqa: PLC0415
+        from aviso_server.pipeline.sink.writer import sink_writer  # noqa: PLC0415
 
-        return stream_writer(self.options, schema, overwrite)
+        return sink_writer(self.options, schema, overwrite=overwrite)

@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.ingest.claim import BadClaim, Claim
 from aviso_server.pipeline.ingest.files import (
-    File,
-    Piece,
+    FilePiece,
     SourceFailed,
+    SourceFile,
     check,
     count_lines,
     files,
-    numbered,
     pieces,
     read,
-    unnumbered,
+    with_numbers,
+    without_numbers,
 )
 from aviso_server.pipeline.ingest.table import BadMapping, ColumnMap, read_mapping
 
 NOTHING = ColumnMap()
 
 
-def file(path: Path) -> File:
+def file(path: Path) -> SourceFile:
     """The file as it is found."""
     (found,) = files([str(path)])
     return found
@@ -37,9 +37,9 @@ def file(path: Path) -> File:
 def lines_of(path: Path, most: int) -> list[tuple[int, object]]:
     """Numbers and texts of all lines, read in pieces."""
     made = pieces(file(path), "ndjson", most=most)
-    counts = {(piece.path, piece.begin): count_lines(piece) for piece in unnumbered(made)}
-    told = numbered(made, counts)
-    return [(number, raw) for piece in told for number, _, raw in read(piece, NOTHING)]
+    counts = {(piece.path, piece.begin): count_lines(piece) for piece in without_numbers(made)}
+    numbered = with_numbers(made, counts)
+    return [(number, raw) for piece in numbered for number, _, raw in read(piece, NOTHING)]
 
 
 @given(
@@ -84,7 +84,7 @@ def test_files_folders_and_patterns(tmp_path: Path) -> None:
 def read_csv(path: Path, text: bytes, mapping: ColumnMap) -> list[tuple[int, Claim | AvisoError]]:
     """Numbers and claims of a CSV file."""
     path.write_bytes(text)
-    return [(number, claim) for number, claim, _ in read(Piece(str(path), "csv"), mapping)]
+    return [(number, claim) for number, claim, _ in read(FilePiece(str(path), "csv"), mapping)]
 
 
 def test_columns_of_csv(tmp_path: Path) -> None:

@@ -27,16 +27,16 @@ from aviso_server.lake.commit import archived_through
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.table import find
+from aviso_server.pipeline.delivery.delivery import TooManyRejected
 from aviso_server.pipeline.ingest.files import files
 from aviso_server.pipeline.ingest.job import (
     IngestFailed,
-    Options,
-    Outcome,
-    TooManyRejected,
-    finished,
+    IngestOptions,
+    IngestOutcome,
+    earlier_outcome,
     run,
 )
-from aviso_server.pipeline.ingest.stage import FromFiles, FromLake, FromLog
+from aviso_server.pipeline.ingest.staging import FromFiles, FromLake, FromLog
 from aviso_server.pipeline.ingest.store import HistoryRefused
 from aviso_server.pipeline.ingest.table import read_mapping
 from aviso_server.pipeline.sink.options import parse_options
@@ -93,7 +93,7 @@ def test_files_are_published_in_the_order_of_time(tmp_path: Path, spark: SparkSe
     one.write_text("\n".join([*(line(n, n) for n in reversed(even)), '{"event_type":"ev"}', "x"]))
     two.write_text("\n".join(line(n, n) for n in odd) + "\n" + line(7, 1, "").replace('""', "{}"))
     with server_process(document(), tmp_path) as server:
-        options = Options(
+        options = IngestOptions(
             source=FromFiles(tuple(files([str(one), str(two)])), "ndjson", piece_bytes=1300),
             catalogue=CATALOGUE,
             state=tmp_path / "state",
@@ -104,10 +104,10 @@ def test_files_are_published_in_the_order_of_time(tmp_path: Path, spark: SparkSe
         assert payloads(server.url) == list(range(40))
         again = run(options, spark)
         assert again == replace(outcome, added=0, repeated=40)
-        assert again == finished(options)  # which needs no Spark
+        assert again == earlier_outcome(options)  # which needs no Spark
         assert payloads(server.url) == list(range(40))
         with pytest.raises(TooManyRejected, match="3 of 43 rows are rejected, 2 may be"):
-            finished(replace(options, max_rejected=2))
+            earlier_outcome(replace(options, max_rejected=2))
     assert outcome.dead_letters == str(tmp_path / "state" / "rejected")
     letters = pq.read_table(
         next((tmp_path / "state" / "rejected").glob("run=*")), partitioning=None
@@ -129,13 +129,13 @@ def test_a_run_that_was_ended_goes_on(tmp_path: Path, spark: SparkSession) -> No
     (port,) = _free_ports(1)
     mapping = read_mapping(None, event_type="ev", fields=["region"])
     url = f"http://127.0.0.1:{port}"
-    options = Options(
+    options = IngestOptions(
         source=FromFiles(tuple(files([str(source)])), "csv", mapping),
         catalogue=CATALOGUE,
         state=tmp_path / "state",
         server=parse_options({"url": url, "onReject": "fail", "retries": "0"}),
     )
-    with pytest.raises(IngestFailed, match="no answer"):
+    with pytest.raises(IngestFailed, match=url):
         run(options, spark)
     with server_process(document(), tmp_path, "--port", str(port)):
         first = run(options, spark)
@@ -155,15 +155,15 @@ def test_too_many_rejected_rows_end_it_before_anything_is_published(
     source = tmp_path / "x.ndjson"
     with server_process(document(), tmp_path) as server:
 
-        def ingest() -> Outcome:
-            options = Options(
+        def ingest() -> IngestOutcome:
+            options = IngestOptions(
                 source=FromFiles(tuple(files([str(source)])), "ndjson"),
                 catalogue=CATALOGUE,
                 state=tmp_path / "state",
                 server=parse_options({"url": server.url, "onReject": "fail"}),
                 max_rejected=1,
             )
-            assert finished(options) is None
+            assert earlier_outcome(options) is None
             return run(options, spark)
 
         source.write_text("x\ny\n" + line(1, 1))
@@ -181,10 +181,10 @@ def test_a_lake_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     old, new = Place(str(tmp_path / "old")), Place(str(tmp_path / "new"))
     filled(old, stored([3, 4, 5, 8, 9]))
 
-    def ingest(place: Place) -> Outcome:
+    def ingest(place: Place) -> IngestOutcome:
         source = FromLake(place, ("ev",))
         state = tmp_path / "state"
-        return run(Options(source=source, catalogue=CATALOGUE, state=state, lake=new), spark)
+        return run(IngestOptions(source=source, catalogue=CATALOGUE, state=state, lake=new), spark)
 
     outcome = ingest(old)
     assert (outcome.added, outcome.repeated, outcome.missing) == (5, 0, 2)
@@ -216,7 +216,7 @@ def test_exports_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     path = tmp_path / "export.ndjson"
     path.write_bytes(b"\n".join([*texts, line(1, 1).encode()]))
     place = Place(str(tmp_path / "lake"))
-    options = Options(
+    options = IngestOptions(
         source=FromFiles(tuple(files([str(path)])), "ndjson"),
         catalogue=CATALOGUE,
         state=tmp_path / "state",
@@ -254,7 +254,7 @@ def test_streams_of_another_server(tmp_path: Path, spark: SparkSession) -> None:
         rules = [declaration(schema) for schema in CATALOGUE.schemas.values()]
         place = Place(str(tmp_path / "lake"))
         given = {"servers": store.url, "eventType": "ev", "schemas": json.dumps(rules)}
-        options = Options(
+        options = IngestOptions(
             source=FromLog(given), catalogue=CATALOGUE, state=tmp_path / "state", lake=place
         )
         assert run(options, spark).added == 3

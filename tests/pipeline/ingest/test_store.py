@@ -8,13 +8,13 @@ import pytest
 from support.lake import BEGIN_NS
 
 from aviso_server.lake.layout import NOTIFICATIONS, RECORD, Place
-from aviso_server.pipeline.ingest.rows import JUDGED
+from aviso_server.pipeline.ingest.rows import STAGED
 from aviso_server.pipeline.ingest.store import (
     HistoryRefused,
     Stretch,
     _holes,
     _Range,
-    recorded,
+    lake_rows,
     write,
 )
 
@@ -27,7 +27,7 @@ def rows(
     times: Sequence[int] | None = None,
     payload: str = "1",
 ) -> pa.RecordBatch:
-    """Judged rows."""
+    """Validated rows."""
     return pa.RecordBatch.from_pylist(
         [
             {
@@ -41,7 +41,7 @@ def rows(
             }
             for at, n in enumerate(sequences)
         ],
-        schema=JUDGED,
+        schema=STAGED,
     )
 
 
@@ -79,7 +79,7 @@ def test_histories_that_contradict_themselves(
 
 def test_rows_of_the_lake_follow_from_judged_ones() -> None:
     """Id and time are made of sequence and nanoseconds."""
-    made = recorded(rows([7]))
+    made = lake_rows(rows([7]))
     assert made.schema == RECORD
     (row,) = made.to_pylist()
     assert (row["id"], row["time_ns"]) == ("ev@7", BEGIN_NS + 7)

@@ -23,7 +23,13 @@ from support.source import RING
 from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
 from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.replay.job import run
-from aviso_server.pipeline.replay.options import Files, Format, Options, Progress, ReplayFailed
+from aviso_server.pipeline.replay.options import (
+    Format,
+    Progress,
+    ReplayFailed,
+    ReplayFiles,
+    ReplayOptions,
+)
 from aviso_server.pipeline.replay.parts import Folder
 
 pytestmark = pytest.mark.slow
@@ -45,10 +51,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def options(place: Place, output: Path, kind: Format, **rest: object) -> Options:
+def options(place: Place, output: Path, kind: Format, **rest: object) -> ReplayOptions:
     """A replay of the lake in small pieces."""
-    target = Files(path=str(output), format=kind, rows=15, **rest)  # type: ignore[arg-type]
-    return Options(question=question("mars", lake=place, start=3, end=97), target=target, chunk=40)
+    target = ReplayFiles(path=str(output), format=kind, rows=15, **rest)  # type: ignore[arg-type]
+    return ReplayOptions(
+        question=question("mars", lake=place, start=3, end=97), target=target, chunk=40
+    )
 
 
 def test_events_are_those_of_the_server(
@@ -76,8 +84,8 @@ def test_events_are_those_of_the_server(
     events = asyncio.run(served())
     archive(place, store.url, "test_polygon", last=4)
     asked = question("test_polygon", lake=place, log=store.url, filter={"polygon": RING})
-    target = Files(path=str(tmp_path / "out"), format="ndjson", rows=3)
-    outcome = run(spark, Options(question=asked, target=target))
+    target = ReplayFiles(path=str(tmp_path / "out"), format="ndjson", rows=3)
+    outcome = run(spark, ReplayOptions(question=asked, target=target))
     files = sorted((tmp_path / "out").glob("*.ndjson"))
     assert b"".join(file.read_bytes() for file in files) == b"\n".join([*events, b""])
     assert (outcome.rows, outcome.files, len(files), len(events)) == (6, 2, 2, 6)
@@ -86,13 +94,13 @@ def test_events_are_those_of_the_server(
 
 def test_parquet_is_in_order(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     """By file name and within files; progress only grows, and ends with everything."""
-    told: list[Progress] = []
-    outcome = run(spark, options(place, tmp_path / "out", "parquet"), tell=told.append)
+    reported: list[Progress] = []
+    outcome = run(spark, options(place, tmp_path / "out", "parquet"), report=reported.append)
     files = sorted((tmp_path / "out").glob("*.parquet"))
     tables = [pq.read_table(file) for file in files]
     assert [n for table in tables for n in table["sequence"].to_pylist()] == list(range(3, 98))
     assert tables[0].column_names == NOTIFICATION_TABLE.names
-    assert [(p.done, p.all, p.rows) for p in told] == [
+    assert [(p.done, p.all, p.rows) for p in reported] == [
         (0, 95, 0),
         (40, 95, 40),
         (80, 95, 80),
@@ -111,8 +119,8 @@ def test_a_delta_table_has_statistics(spark: SparkSession, place: Place, tmp_pat
     actions = table.get_add_actions(flatten=True)
     assert min(actions["min.sequence"].to_pylist()) == 3
     asked = question("extreme", lake=place, schemas=OPEN.schemas)
-    target = Files(path=str(tmp_path / "typed"), format="delta", typed=True)
-    assert run(spark, Options(question=asked, target=target)).rows == 0
+    target = ReplayFiles(path=str(tmp_path / "typed"), format="delta", typed=True)
+    assert run(spark, ReplayOptions(question=asked, target=target)).rows == 0
     empty = DeltaTable(str(tmp_path / "typed")).to_pyarrow_table()
     assert (empty.num_rows, str(empty.schema.field("severity").type)) == (0, "int64")
 
@@ -131,7 +139,7 @@ def test_failure_leaves_nothing(spark: SparkSession, place: Place, tmp_path: Pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spark, options(place, tmp_path / "out", "delta"), tell=fail)
+        run(spark, options(place, tmp_path / "out", "delta"), report=fail)
     broken = Place(str(tmp_path / "broken"))
     filled(broken, [record(n) for n in range(1, 10)])
     next(tmp_path.glob("broken/notifications/**/*.parquet")).write_bytes(b"no")
@@ -147,9 +155,9 @@ def test_an_object_store(spark: SparkSession, place: Place) -> None:
         far = lake.seen(repeats=0)
         storage = dict(far.options)
 
-        def to(name: str, kind: Format) -> Options:
+        def to(name: str, kind: Format) -> ReplayOptions:
             asked = options(place, Path("unused"), kind, storage=storage)
-            assert isinstance(asked.target, Files)
+            assert isinstance(asked.target, ReplayFiles)
             return replace(asked, target=replace(asked.target, path=f"{far.path}/{name}"))
 
         run(spark, to("table", "delta"))
@@ -163,7 +171,7 @@ def test_an_object_store(spark: SparkSession, place: Place) -> None:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run(spark, to("events", "ndjson"), tell=fail)
+            run(spark, to("events", "ndjson"), report=fail)
         run(spark, to("events", "ndjson"))
         folder = Folder(f"{far.path}/events", storage).open()
         names = [item.base_name for item in folder.get_file_info(FileSelector(""))]

@@ -19,13 +19,21 @@ from support.source import read_batch
 
 from aviso_server.core.notification import Record
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.delivery.delivery import Item
+from aviso_server.pipeline.delivery.ledger import LEDGER, REJECTED
+from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.replay import server as replaying
 from aviso_server.pipeline.replay.job import run
-from aviso_server.pipeline.replay.ledger import LEDGER, REJECTED
-from aviso_server.pipeline.replay.options import Options, Outcome, Progress, ReplayFailed, Server
-from aviso_server.pipeline.replay.requests import Item, items
-from aviso_server.pipeline.sink.options import Options as Sink
+from aviso_server.pipeline.replay.options import (
+    Progress,
+    ReplayFailed,
+    ReplayOptions,
+    ReplayOutcome,
+    ReplayServer,
+    chunks,
+)
+from aviso_server.pipeline.replay.requests import items
 
 pytestmark = pytest.mark.slow
 
@@ -67,11 +75,11 @@ def published(server: ServerProcess, event_type: str = "ev") -> list[str | None]
     return found
 
 
-def options(place: Place, server: ServerProcess, state: Path, **rest: object) -> Options:
+def options(place: Place, server: ServerProcess, state: Path, **rest: object) -> ReplayOptions:
     """A replay of the whole lake, in small requests."""
-    return Options(
+    return ReplayOptions(
         question=question("ev", lake=place),
-        target=Server(sink=Sink(url=server.url, batch_size=7), state=state, **rest),  # type: ignore[arg-type]
+        target=ReplayServer(target=Target(url=server.url, batch_size=7), state=state, **rest),  # type: ignore[arg-type]
         chunk=40,
     )
 
@@ -79,11 +87,11 @@ def options(place: Place, server: ServerProcess, state: Path, **rest: object) ->
 def stopped_after(rows: int) -> Callable[[Progress], None]:
     """Ends a replay as Ctrl-C does, between two requests."""
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         if progress.rows >= rows:
             raise KeyboardInterrupt
 
-    return tell
+    return report
 
 
 def forget(state: Path) -> None:
@@ -96,17 +104,17 @@ def test_in_order_and_once(
     spark: SparkSession, place: Place, server: ServerProcess, tmp_path: Path
 ) -> None:
     """Another run adds nothing; nor does one without the ledger, while keys are remembered."""
-    told: list[Progress] = []
+    reported: list[Progress] = []
     every = expected(*range(1, COUNT + 1))
-    outcome = run(spark, options(place, server, tmp_path / "state"), tell=told.append)
-    assert outcome == Outcome(COUNT, 1, COUNT)
+    outcome = run(spark, options(place, server, tmp_path / "state"), report=reported.append)
+    assert outcome == ReplayOutcome(COUNT, 1, COUNT)
     assert published(server) == every
-    assert (told[-1], told == sorted(told, key=lambda p: p.done)) == (
+    assert (reported[-1], reported == sorted(reported, key=lambda p: p.done)) == (
         Progress(COUNT, COUNT, COUNT),
         True,
     )
     again = run(spark, options(place, server, tmp_path / "state"))
-    assert again == Outcome(COUNT, 1, COUNT, resumed=COUNT)
+    assert again == ReplayOutcome(COUNT, 1, COUNT, resumed=COUNT)
     assert run(spark, options(place, server, tmp_path / "new")).rows == COUNT
     assert published(server) == every
 
@@ -130,7 +138,7 @@ def test_a_run_goes_on_where_the_last_one_was(
     state = tmp_path / "state"
     for rows in (1, 20, 48):
         with pytest.raises(KeyboardInterrupt):
-            run(spark, options(place, server, state), tell=stopped_after(rows))
+            run(spark, options(place, server, state), report=stopped_after(rows))
         forget(state)
         runs += 1
     outcome = run(spark, options(place, server, state))
@@ -150,7 +158,7 @@ def test_what_the_server_rejects(
     )
     with pytest.raises(ReplayFailed, match=r"does not take extreme@5: .*Required field"):
         run(spark, asked)
-    assert isinstance(asked.target, Server)
+    assert isinstance(asked.target, ReplayServer)
     outcome = run(spark, replace(asked, target=replace(asked.target, skip_rejected=True)))
     assert (outcome.rows, outcome.rejected) == (0, 5)
     written = (tmp_path / "state" / REJECTED).read_text().splitlines()
@@ -159,10 +167,10 @@ def test_what_the_server_rejects(
 
 def test_a_server_that_is_away(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     """One line says so."""
-    sink = Sink(url="http://127.0.0.1:1", retries=0)
-    target = Server(sink=sink, state=tmp_path / "state")
+    away = Target(url="http://127.0.0.1:1", retries=0)
+    target = ReplayServer(target=away, state=tmp_path / "state")
     with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
-        run(spark, Options(question=question("ev", lake=place), target=target))
+        run(spark, ReplayOptions(question=question("ev", lake=place), target=target))
 
 
 @pytest.mark.timeout(400)
@@ -180,18 +188,28 @@ def test_killed_at_any_moment(connect: str, server: ServerProcess, tmp_path: Pat
     ]
 
     def done() -> int:
-        lines = (state / LEDGER).read_bytes().splitlines()[1:] if state.exists() else []
+        ledger = state / LEDGER
+        lines = ledger.read_bytes().splitlines()[1:] if ledger.exists() else []
         return int(json.loads(lines[-1])["published"]) if lines else 0
 
     for kill in (True, True, False):
         goal = done() + seeded.randint(1, 500)
         with (tmp_path / "output").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output)
-            while process.poll() is None and (not kill or done() < goal):
-                threading.Event().wait(seeded.uniform(0.001, 0.01))
-            if kill:
-                process.send_signal(signal.SIGKILL)
-            code = process.wait(60)
+            try:
+                while process.poll() is None and (not kill or done() < goal):
+                    threading.Event().wait(seeded.uniform(0.001, 0.01))
+            finally:
+                if kill or sys.exc_info()[0] is not None:
+                    process.kill()
+                code = process.wait(60)
         assert code == (-signal.SIGKILL if kill else 0), (tmp_path / "output").read_text()
     assert b"2,000 notifications of ev" in (tmp_path / "output").read_bytes()
     assert published(server) == expected(*range(1, count + 1))
+
+
+def test_chunks() -> None:
+    """They cover a range exactly and once."""
+    assert list(chunks(3, 10, 4)) == [(3, 6), (7, 10)]
+    assert list(chunks(5, 5, 4)) == [(5, 5)]
+    assert list(chunks(5, 4, 4)) == []

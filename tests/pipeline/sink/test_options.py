@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aviso_server.pipeline.sink.options import BadOptions, parse_options
+from aviso_server.pipeline.sink.options import BadSinkOptions, parse_options
 
 GOOD = {"url": "http://localhost:8000/", "onReject": "fail"}
 
@@ -46,7 +46,7 @@ def test_credentials_are_not_shown() -> None:
 )
 def test_every_fault_is_told(options: dict[str, str], faults: list[str]) -> None:
     """Unknown, missing and bad options are refused together, without repeating secrets."""
-    with pytest.raises(BadOptions) as caught:
+    with pytest.raises(BadSinkOptions) as caught:
         parse_options(options)
     assert all(fault in str(caught.value) for fault in faults)
     assert "pw" not in str(caught.value)

@@ -18,7 +18,14 @@ from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
 from aviso_server.core.wire import NotificationRequest
 from aviso_server.lake.record import records_to_batch
-from aviso_server.pipeline.sink.request import INVALID_ROW, Refusal, Request, Row, prepared, rows_of
+from aviso_server.pipeline.sink.request import (
+    INVALID_ROW,
+    Refusal,
+    Request,
+    Row,
+    request_of,
+    rows_of,
+)
 
 _CLOUDS = settings().catalogue.schemas["observations"]
 _points = st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=5)
@@ -67,7 +74,7 @@ _clouds = st.builds(
 def test_a_record_written_back_is_the_same_notification(items: list[Notification]) -> None:
     """Source, row, request, server: identifier, place and payload arrive as they were."""
     batch = records_to_batch([Record(n, n, item) for n, item in enumerate(items, 1)])
-    made = [prepared(row) for row in rows_of(batch)]
+    made = [request_of(row) for row in rows_of(batch)]
     bodies = [request.body for request in made if isinstance(request, Request)]
     assert len(bodies) == len(items)
     schemas = {schema.event_type: schema for schema in (draws.SCHEMA, _CLOUDS)}
@@ -85,7 +92,7 @@ def row(**values: Any) -> Row:
 
 def sent(one: Row) -> dict[str, Any]:
     """The request object of a row."""
-    made = prepared(one)
+    made = request_of(one)
     assert isinstance(made, Request)
     body: dict[str, Any] = json.loads(made.body)
     return body
@@ -134,7 +141,7 @@ def test_places_inside_the_identifier() -> None:
 )
 def test_rows_that_are_no_requests(one: Row, why: str) -> None:
     """What cannot be put into a request is refused here, with the reason."""
-    refused = prepared(one)
+    refused = request_of(one)
     assert isinstance(refused, Refusal)
     assert refused.code == INVALID_ROW
     assert why in refused.message

@@ -6,7 +6,6 @@ import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -29,16 +28,9 @@ from support.process import server_process
 from support.server import Client, connected
 
 from aviso_server.pipeline import register
-from aviso_server.pipeline.sink import writer
-from aviso_server.pipeline.sink.client import NotSent
-from aviso_server.pipeline.sink.options import BadOptions
-from aviso_server.pipeline.sink.writer import (
-    BatchSink,
-    Rejected,
-    Sent,
-    batch_writer,
-    stream_writer,
-)
+from aviso_server.pipeline.delivery.client import NotSent
+from aviso_server.pipeline.sink.options import BadSinkOptions
+from aviso_server.pipeline.sink.writer import RowsRejected, Sent, SinkWriter, sink_writer
 
 TEXT = StringType()
 COLUMNS: dict[str, DataType] = {
@@ -84,10 +76,10 @@ async def published(client: Client) -> list[Any]:
         return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
 
 
-def sink(url: str, **options: str) -> BatchSink:
+def sink(url: str, **options: str) -> SinkWriter:
     """A batch sink, pickled as Spark pickles it."""
-    made = batch_writer({"url": url, **options}, structure(), overwrite=False)
-    copy: BatchSink = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
+    made = sink_writer({"url": url, **options}, structure(), overwrite=False)
+    copy: SinkWriter = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own bytes
     return copy
 
 
@@ -96,7 +88,7 @@ def files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def write(made: BatchSink, *batches: pa.RecordBatch) -> Sent:
+async def write(made: SinkWriter, *batches: pa.RecordBatch) -> Sent:
     """Run one task in a thread: it blocks, and the server is in this process."""
     return await asyncio.to_thread(made.write, iter(batches))
 
@@ -139,7 +131,7 @@ async def test_rejected_rows_are_kept_with_the_reason(tmp_path: Path) -> None:
         sent = await write(made, rows(2), unknown, empty, broken)
         assert (sent.published, sent.rejected) == (2, 3)
         (file,) = files(tmp_path / "dead")
-        assert sent.letters == str(file)
+        assert sent.dead_letters == str(file)
         letters = {letter["code"]: letter for letter in pq.read_table(file).to_pylist()}
         assert letters["UNKNOWN_EVENT_TYPE"]["event_type"] == "nope"
         assert letters["INVALID_NOTIFICATION_REQUEST"]["field"] == "region"
@@ -164,7 +156,8 @@ async def test_a_write_may_fail_for_a_rejected_row() -> None:
     async with connected(settings()) as client:
         made = sink(client.running.url, onReject="fail")
         sent = await write(made, rows(1), rows(3, event_type="nope"))
-        with pytest.raises(Rejected, match=r"3 rows were rejected \(1 were published\).*\(3x\)"):
+        why = r"3 rows were rejected \(1 were published\).*\(3x\)"
+        with pytest.raises(RowsRejected, match=why):
             made.commit([sent])
 
 
@@ -197,36 +190,6 @@ async def test_letters_of_a_failed_task_are_kept(tmp_path: Path) -> None:
     assert told["dead_letters"] == str(tmp_path)
 
 
-def test_requests_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large notifications make smaller batches; one that is larger goes alone."""
-    monkeypatch.setattr(writer, "MAX_BATCH_BYTES", 500)
-    options = writer._checked({"url": "http://h", "onReject": "fail"}, structure(), overwrite=False)
-    batches = [rows(3), rows(1, payload='"' + "x" * 600 + '"'), rows(2)]
-    made = writer._requests(batches, options, writer._Task(options))
-    sizes = [len(chunk) for chunk in writer._chunks(made, 500)]
-    assert sizes == [3, 1, 2]
-
-
-def test_the_rate_is_held() -> None:
-    """Chunks wait their turn: 30 notifications at 1000 a second take 20 ms before the last."""
-    begun = monotonic()
-    assert len(list(writer._paced([[], [], []], None))) == 3
-    chunk = writer._chunks(
-        writer._requests(
-            [rows(30)],
-            options := writer._checked(
-                {"url": "http://h", "onReject": "fail", "rate": "1000"},
-                structure(),
-                overwrite=False,
-            ),
-            writer._Task(options),
-        ),
-        10,
-    )
-    assert [len(c) for c in writer._paced(chunk, options.rate)] == [10, 10, 10]
-    assert monotonic() - begun >= 0.02
-
-
 _NUMBERS = StructType([StructField("a", IntegerType())])
 
 
@@ -246,18 +209,17 @@ _NUMBERS = StructType([StructField("a", IntegerType())])
 def test_columns_that_do_not_fit(columns: dict[str, DataType], why: str) -> None:
     """Refused on the driver, before any row is sent."""
     options = {"url": "http://h", "onReject": "fail"}
-    with pytest.raises(BadOptions, match=re.escape(why)):
-        batch_writer(options, structure(columns), overwrite=False)
+    with pytest.raises(BadSinkOptions, match=re.escape(why)):
+        sink_writer(options, structure(columns), overwrite=False)
 
 
 def test_overwriting_is_refused() -> None:
     """What consumers have seen cannot be taken back."""
     options = {"url": "http://h", "onReject": "fail"}
-    for make in (batch_writer, stream_writer):
-        with pytest.raises(BadOptions, match=r'use mode\("append"\)'):
-            make(options, structure(), overwrite=True)
-    with pytest.raises(BadOptions, match="text column 'nope'"):
-        batch_writer({**options, "idempotencyKey": "nope"}, structure(), overwrite=False)
+    with pytest.raises(BadSinkOptions, match=r'use mode\("append"\)'):
+        sink_writer(options, structure(), overwrite=True)
+    with pytest.raises(BadSinkOptions, match="text column 'nope'"):
+        sink_writer({**options, "idempotencyKey": "nope"}, structure(), overwrite=False)
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""Legacy histories in: read, judged, published or written to the lake (docs/jobs/ingest.md)."""
+"""Legacy histories in: read, validated, published or written to the lake (docs/jobs/ingest.md)."""

@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from aviso_server.core.errors import AvisoError, MalformedBody
 from aviso_server.pipeline.ingest.claim import BadClaim, Claim, read_line
-from aviso_server.pipeline.ingest.table import ColumnMap, claims, resolved, rows_of
+from aviso_server.pipeline.ingest.table import ColumnMap, claims, resolve, rows_of
 
 Format: TypeAlias = Literal["ndjson", "csv", "parquet"]
 
@@ -32,7 +32,7 @@ _SLICE = 2000
 """Rows of a table held as Python values."""
 
 Raw: TypeAlias = bytes | Mapping[str, object]
-Found: TypeAlias = "tuple[int, Claim | AvisoError, Raw]"
+SourceRow: TypeAlias = "tuple[int, Claim | AvisoError, Raw]"
 """Number of the line or row, from 1; what it claims, or why it cannot be read; the thing itself."""
 
 
@@ -41,7 +41,7 @@ class SourceFailed(AvisoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePiece:
     """A part of a file."""
 
     path: str
@@ -56,56 +56,58 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file and what tells one state of it from another."""
+class SourceFile:
+    """A file and what distinguishes one state of it from another."""
 
     path: str
     size: int
     changed_ns: int
 
 
-def files(sources: Sequence[str]) -> list[File]:
+def files(sources: Sequence[str]) -> list[SourceFile]:
     """The files of paths, folders, patterns and URLs, in the order given; SourceFailed."""
-    found: dict[str, File] = {}
+    matches: dict[str, SourceFile] = {}
     for source in sources:
         mine = _matching(source)
         if not mine:
             raise SourceFailed(f"there is no file {source}")
-        found |= {item.path: item for item in mine}
-    return list(found.values())
+        matches |= {item.path: item for item in mine}
+    return list(matches.values())
 
 
-def pieces(file: File, kind: Format, *, most: int = PIECE_BYTES) -> list[Piece]:
+def pieces(file: SourceFile, kind: Format, *, most: int = PIECE_BYTES) -> list[FilePiece]:
     """The pieces of a file; lines are not numbered yet where there are several."""
     if kind == "parquet":
         return list(_row_groups(file.path))
     if kind == "csv" or file.path.endswith(".gz") or file.size <= most:
-        return [Piece(file.path, kind)]
+        return [FilePiece(file.path, kind)]
     cuts = [*range(0, file.size, most), file.size]
-    return [Piece(file.path, kind, cuts[n], cuts[n + 1]) for n in range(len(cuts) - 1)]
+    return [FilePiece(file.path, kind, cuts[n], cuts[n + 1]) for n in range(len(cuts) - 1)]
 
 
-def unnumbered(made: Sequence[Piece]) -> list[Piece]:
+def without_numbers(pieces: Sequence[FilePiece]) -> list[FilePiece]:
     """Pieces whose lines must be counted: all but the last of a file cut by bytes."""
-    cut = [piece for piece in made if piece.format == "ndjson" and piece.end >= 0]
+    cut = [piece for piece in pieces if piece.format == "ndjson" and piece.end >= 0]
     return [a for a, b in pairwise(cut) if a.path == b.path]
 
 
-def numbered(made: Sequence[Piece], counts: Mapping[tuple[str, int], int]) -> list[Piece]:
+def with_numbers(
+    pieces: Sequence[FilePiece], counts: Mapping[tuple[str, int], int]
+) -> list[FilePiece]:
     """The pieces with the numbers of their first lines; counts are by path and first byte."""
-    told: list[Piece] = []
+    numbered: list[FilePiece] = []
     line = 1
-    for piece in made:
+    for piece in pieces:
         if piece.format != "ndjson" or piece.begin == 0:
             line = piece.first
-        told.append(replace(piece, first=line))
+        numbered.append(replace(piece, first=line))
         line += counts.get((piece.path, piece.begin), 0)
-    return told
+    return numbered
 
 
-def count_lines(piece: Piece) -> int:
+def count_lines(piece: FilePiece) -> int:
     """How many lines begin in a piece of a larger file."""
-    with _opened(piece.path) as stream:
+    with _open(piece.path) as stream:
         # A line begins behind each end of line from just before the piece on.
         position = max(piece.begin - 1, 0)
         stream.seek(position)
@@ -119,19 +121,19 @@ def count_lines(piece: Piece) -> int:
         return count
 
 
-def check(file: File, kind: Format, mapping: ColumnMap) -> None:
+def check(file: SourceFile, kind: Format, mapping: ColumnMap) -> None:
     """Look at the columns of a file before anything is done; SourceFailed, BadMapping."""
     try:
         if kind == "parquet":
-            with _opened(file.path) as stream:
-                resolved(mapping, pq.ParquetFile(stream).schema_arrow.names)
+            with _open(file.path) as stream:
+                resolve(mapping, pq.ParquetFile(stream).schema_arrow.names)
         elif kind == "csv":
-            next(_values(Piece(file.path, "csv"), mapping), None)
+            next(_values(FilePiece(file.path, "csv"), mapping), None)
     except (OSError, EOFError, csv.Error, pa.ArrowException) as error:
         raise SourceFailed(f"cannot read {file.path} as {kind}: {error}") from error
 
 
-def read(piece: Piece, mapping: ColumnMap) -> Iterator[Found]:
+def read(piece: FilePiece, mapping: ColumnMap) -> Iterator[SourceRow]:
     """What a piece says, line by line or row by row; SourceFailed, BadMapping."""
     try:
         if piece.format == "ndjson":
@@ -144,8 +146,8 @@ def read(piece: Piece, mapping: ColumnMap) -> Iterator[Found]:
         raise SourceFailed(f"cannot read {piece.path}: {error}") from error
 
 
-def _lines(piece: Piece) -> Iterator[Found]:
-    with _opened(piece.path) as stream:
+def _lines(piece: FilePiece) -> Iterator[SourceRow]:
+    with _open(piece.path) as stream:
         position = piece.begin
         if piece.begin:
             stream.seek(piece.begin - 1)
@@ -168,14 +170,14 @@ def _line(text: bytes) -> Claim | AvisoError:
         return error
 
 
-def _values(piece: Piece, mapping: ColumnMap) -> Iterator[Found]:
-    with _opened(piece.path) as stream:
+def _values(piece: FilePiece, mapping: ColumnMap) -> Iterator[SourceRow]:
+    with _open(piece.path) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         reader = csv.reader(text, strict=True)
         names = next(reader, None)
         if names is None:
             return
-        found = resolved(mapping, names)
+        columns = resolve(mapping, names)
         for values in reader:
             if not values:
                 continue
@@ -190,7 +192,7 @@ def _values(piece: Piece, mapping: ColumnMap) -> Iterator[Found]:
             elif not _is_text(values):
                 claim = BadClaim("row", "the row is not valid UTF-8")
             else:
-                claim = next(claims([row], found, mapping.event_type))
+                claim = next(claims([row], columns, mapping.event_type))
             yield reader.line_num, claim, row
 
 
@@ -202,34 +204,34 @@ def _is_text(values: list[str]) -> bool:
     return True
 
 
-def _rows(piece: Piece, mapping: ColumnMap) -> Iterator[Found]:
-    with _opened(piece.path) as stream:
+def _rows(piece: FilePiece, mapping: ColumnMap) -> Iterator[SourceRow]:
+    with _open(piece.path) as stream:
         file = pq.ParquetFile(stream)
-        found = resolved(mapping, file.schema_arrow.names)
+        columns = resolve(mapping, file.schema_arrow.names)
         number = piece.first
         groups = list(range(piece.begin, piece.end))
         for batch in file.iter_batches(
-            _SLICE, row_groups=groups, columns=sorted(set(found.values()))
+            _SLICE, row_groups=groups, columns=sorted(set(columns.values()))
         ):
-            rows = rows_of(batch, found)
-            for row, claim in zip(rows, claims(rows, found, mapping.event_type), strict=True):
+            rows = rows_of(batch, columns)
+            for row, claim in zip(rows, claims(rows, columns, mapping.event_type), strict=True):
                 yield number, claim, row
                 number += 1
 
 
-def _row_groups(path: str) -> Iterator[Piece]:
+def _row_groups(path: str) -> Iterator[FilePiece]:
     try:
-        with _opened(path) as stream:
-            told = pq.ParquetFile(stream).metadata
+        with _open(path) as stream:
+            footer = pq.ParquetFile(stream).metadata
             first = 1
-            for number in range(told.num_row_groups):
-                yield Piece(path, "parquet", number, number + 1, first)
-                first += told.row_group(number).num_rows
+            for number in range(footer.num_row_groups):
+                yield FilePiece(path, "parquet", number, number + 1, first)
+                first += footer.row_group(number).num_rows
     except (OSError, pa.ArrowException) as error:
         raise SourceFailed(f"cannot read {path} as Parquet: {error}") from error
 
 
-def _matching(source: str) -> list[File]:
+def _matching(source: str) -> list[SourceFile]:
     try:
         if "://" in source:
             system, path = fs.FileSystem.from_uri(source)
@@ -246,7 +248,7 @@ def _matching(source: str) -> list[File]:
         raise SourceFailed(f"cannot look at {source}: {error}") from error
 
 
-def _below(system: fs.FileSystem, path: str) -> list[File]:
+def _below(system: fs.FileSystem, path: str) -> list[SourceFile]:
     info = system.get_file_info(path)
     if info.type == fs.FileType.NotFound:
         return []
@@ -261,12 +263,12 @@ def _below(system: fs.FileSystem, path: str) -> list[File]:
     ]
 
 
-def _file(info: fs.FileInfo) -> File:
-    return File(info.path, info.size, info.mtime_ns or 0)
+def _file(info: fs.FileInfo) -> SourceFile:
+    return SourceFile(info.path, info.size, info.mtime_ns or 0)
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def _open(path: str) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         if "://" in path:
             system, name = fs.FileSystem.from_uri(path)

@@ -1,4 +1,4 @@
-"""The job ``pipeline ingest``: a legacy history judged, then published or written to a lake."""
+"""The job ``pipeline ingest``: a legacy history validated, then published or written to a lake."""
 
 import hashlib
 import json
@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -19,37 +18,35 @@ from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.ingest.publish import KEY, Publisher
+from aviso_server.pipeline.delivery.delivery import TooManyRejected
+from aviso_server.pipeline.delivery.ledger import REJECTED, locked
+from aviso_server.pipeline.delivery.target import Target
+from aviso_server.pipeline.ingest.publish import KEY, PUBLISHED, Publisher
 from aviso_server.pipeline.ingest.rows import DDL
-from aviso_server.pipeline.ingest.stage import FromFiles, FromLog, Source, frame, reasons
-from aviso_server.pipeline.ingest.state import Reason, Run, State, locked
-from aviso_server.pipeline.ingest.store import Kept, store
-from aviso_server.pipeline.sink.options import Options as Server
+from aviso_server.pipeline.ingest.staging import FromFiles, FromLog, Source, frame, reasons
+from aviso_server.pipeline.ingest.state import IngestRun, IngestState, Reason
+from aviso_server.pipeline.ingest.store import store
 from aviso_server.pipeline.spark.failure import failure_of
 
-Told: TypeAlias = Callable[[str], None]
-"""Hears what the job does now."""
+Report: TypeAlias = Callable[[str], None]
+"""Called with what the job does now."""
 
-_LETTERS = ("source", "line", "event_type", "code", "field", "reason", "raw")
+_DEAD_LETTER = ("source", "line", "event_type", "code", "field", "reason", "raw")
 
 
 class IngestFailed(AvisoError):
     """The history is not in; the message says why."""
 
 
-class TooManyRejected(AvisoError):
-    """More rows are rejected than may be; nothing was published or written."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class IngestOptions:
     """What to take in, by which rules, and where to; exactly one of ``server`` and ``lake``."""
 
     source: Source
     catalogue: Catalogue
     state: Path
     """Folder that driver and executors share."""
-    server: Server | None = None
+    server: Target | None = None
     lake: Place | None = None
     dead_letters: str | None = None
     """Folder or URL for rejected rows; in the state folder if not said."""
@@ -57,7 +54,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class IngestOutcome:
     """What became of the rows."""
 
     read: int
@@ -72,25 +69,27 @@ class Outcome:
     dead_letters: str | None = None
 
 
-def run(options: Options, spark: SparkSession, *, told: Told = lambda _: None) -> Outcome:
+def run(
+    options: IngestOptions, spark: SparkSession, *, report: Report = lambda _: None
+) -> IngestOutcome:
     """Take the history in; AvisoError where it cannot be done."""
     try:
         with _own(options) as state:
-            return _run(options, spark, state, told=told)
+            return _run(options, spark, state, report=report)
     except PySparkException as error:
         raise IngestFailed(failure_of(error).text) from error
 
 
-def finished(options: Options) -> Outcome | None:
+def earlier_outcome(options: IngestOptions) -> IngestOutcome | None:
     """The outcome, if an earlier run has published these very files; asked without Spark."""
     # Other sources may have grown, and a lake remembers itself what it has.
     if options.lake is not None or not isinstance(options.source, FromFiles):
         return None
-    begun = State(options.state).begun(_digest(options))
+    begun = IngestState(options.state).run(_digest(options))
     if begun is None or begun.stage != "done":
         return None
     _check_rejected(options, begun, begun.reasons, begun.dead_letters)
-    return Outcome(
+    return IngestOutcome(
         begun.read,
         0,
         begun.published,
@@ -100,66 +99,80 @@ def finished(options: Options) -> Outcome | None:
     )
 
 
-def _run(options: Options, spark: SparkSession, state: State, *, told: Told) -> Outcome:
-    if (known := finished(options)) is not None:
+def _run(
+    options: IngestOptions, spark: SparkSession, state: IngestState, *, report: Report
+) -> IngestOutcome:
+    if (known := earlier_outcome(options)) is not None:
         return known
     digest = _digest(options)
-    begun = state.begun(digest)
+    begun = state.run(digest)
     if begun is None or begun.stage != "publishing":
-        begun = _staged(options, spark, state, state.begin(digest), told=told)
-    return _taken_in(options, spark, state, begun, told=told)
+        begun = _stage(options, spark, state, state.begin(digest), report=report)
+    return _take_in(options, spark, state, begun, report=report)
 
 
 @contextmanager
-def _own(options: Options) -> Iterator[State]:
+def _own(options: IngestOptions) -> Iterator[IngestState]:
     """The state of the job: that of a lake ends with it, for the lake itself remembers."""
     if options.lake is not None:
-        state = State(options.state / f"lake-{uuid.uuid4().hex}")
+        state = IngestState(options.state / f"lake-{uuid.uuid4().hex}")
         try:
             yield state
         finally:
             shutil.rmtree(state.folder, ignore_errors=True)
         return
     with locked(options.state):
-        yield State(options.state)
+        yield IngestState(options.state)
 
 
-def _staged(options: Options, spark: SparkSession, state: State, begun: Run, *, told: Told) -> Run:
-    """Read and judge; everything that follows works on what is staged."""
-    told("reading and judging")
+def _stage(
+    options: IngestOptions,
+    spark: SparkSession,
+    state: IngestState,
+    begun: IngestRun,
+    *,
+    report: Report,
+) -> IngestRun:
+    """Read and validate; everything that follows works on what is staged."""
+    report("reading and validating")
     rows = frame(spark, options.source, options.catalogue, stored=options.lake is not None)
     rows.write.mode("overwrite").parquet(str(state.staged))
     counts = F.count("*").alias("read"), F.count("code").alias("rejected")
-    (told_,) = _judged(spark, state).agg(*counts).collect()
-    return replace(begun, read=told_["read"], rejected=told_["rejected"])
+    (sums,) = _rows(spark, state).agg(*counts).collect()
+    return replace(begun, read=sums["read"], rejected=sums["rejected"])
 
 
-def _judged(spark: SparkSession, state: State) -> DataFrame:
+def _rows(spark: SparkSession, state: IngestState) -> DataFrame:
     return spark.read.schema(DDL).parquet(str(state.staged))
 
 
-def _taken_in(
-    options: Options, spark: SparkSession, state: State, begun: Run, *, told: Told
-) -> Outcome:
-    judged, rejected = _judged(spark, state), begun.rejected
-    good, bad = judged.where("code is null"), judged.where("code is not null")
+def _take_in(
+    options: IngestOptions,
+    spark: SparkSession,
+    state: IngestState,
+    begun: IngestRun,
+    *,
+    report: Report,
+) -> IngestOutcome:
+    rows, rejected = _rows(spark, state), begun.rejected
+    good, bad = rows.where("code is null"), rows.where("code is not null")
     why = reasons(bad) if rejected else []
-    letters = _buried(options, begun.digest, bad) if rejected else None
+    letters = _write_rejected(options, begun.digest, bad) if rejected else None
     _check_rejected(options, begun, why, letters)
-    outcome = Outcome(begun.read, 0, 0, rejected, tuple(why), 0, letters)
+    outcome = IngestOutcome(begun.read, 0, 0, rejected, tuple(why), 0, letters)
     if options.lake is not None:
-        told("writing to the lake")
-        kept: Kept = store(spark, options.lake, good, bad)
+        report("writing to the lake")
+        kept = store(spark, options.lake, good, bad)
         return replace(outcome, added=kept.added, repeated=kept.repeated, missing=kept.missing)
     # From here on a run that is ended goes on with what is staged; before, sources may change.
     begun = replace(begun, stage="publishing")
     state.note(begun)
-    told("publishing")
-    return _published(options, spark, state, begun, good=good, outcome=outcome)
+    report("publishing")
+    return _publish(options, spark, state, begun, good=good, outcome=outcome)
 
 
 def _check_rejected(
-    options: Options, begun: Run, why: Sequence[Reason], letters: str | None
+    options: IngestOptions, begun: IngestRun, why: Sequence[Reason], letters: str | None
 ) -> None:
     most = options.max_rejected
     if most is None or begun.rejected <= most:
@@ -170,37 +183,31 @@ def _check_rejected(
     )
 
 
-def _published(
-    options: Options,
+def _publish(
+    options: IngestOptions,
     spark: SparkSession,
-    state: State,
-    begun: Run,
+    state: IngestState,
+    begun: IngestRun,
     *,
     good: DataFrame,
-    outcome: Outcome,
-) -> Outcome:
+    outcome: IngestOutcome,
+) -> IngestOutcome:
     assert options.server is not None  # noqa: S101 - one of the two is there
     keyed = good.withColumn(KEY, _key())
     todo = _unpublished(spark, state, keyed, begun.id)
     left = None if options.max_rejected is None else options.max_rejected - outcome.rejected
-    publisher = Publisher(state, options.server, left)
-
-    def publish(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for name in publisher.publish(batches):
-            yield pa.RecordBatch.from_pydict({"event_type": [name]})
-
+    publisher = Publisher(state, begun.id, options.server, left)
     kinds = max(1, good.select("event_type").distinct().count())
     ordered = todo.repartition(kinds, "event_type").sortWithinPartitions(
         "event_type", "time_ns", "source", "line"
     )
-    ordered.mapInArrow(publish, "event_type string").collect()
-    ledgers = state.ledgers()
-    refused, added = sum(item.refused for item in ledgers), sum(item.published for item in ledgers)
+    done = ordered.mapInArrow(publisher.publish, PUBLISHED).collect()
+    refused, added = sum(row["rejected"] for row in done), sum(row["added"] for row in done)
     letters, why = outcome.dead_letters, outcome.reasons
     if refused:
-        rows = spark.read.parquet(str(state.refused))
+        rows = _refused(spark, state)
         why += tuple(reasons(rows))
-        letters = _buried(options, f"{begun.digest}-refused", rows)
+        letters = _write_rejected(options, f"{begun.digest}-refused", rows)
     todo.select(KEY).write.mode("overwrite").parquet(str(state.published / f"run={begun.id}"))
     rejected = outcome.rejected + refused
     taken = outcome.read - rejected
@@ -215,10 +222,14 @@ def _published(
         )
     )
     state.clear()
-    return Outcome(outcome.read, added, taken - added, rejected, reasons=why, dead_letters=letters)
+    return IngestOutcome(
+        outcome.read, added, taken - added, rejected, reasons=why, dead_letters=letters
+    )
 
 
-def _unpublished(spark: SparkSession, state: State, rows: DataFrame, run_id: str) -> DataFrame:
+def _unpublished(
+    spark: SparkSession, state: IngestState, rows: DataFrame, run_id: str
+) -> DataFrame:
     """Rows that no earlier run has published."""
     earlier = [str(path) for path in state.published.glob("run=*") if path.name != f"run={run_id}"]
     if not earlier:
@@ -240,15 +251,26 @@ def _key() -> Column:
     return F.concat(F.lit("ingest-"), F.sha2(F.concat_ws("\u0001", *parts), 224))
 
 
-def _buried(options: Options, name: str, bad: DataFrame) -> str:
+def _refused(spark: SparkSession, state: IngestState) -> DataFrame:
+    """Rows that the server rejected, like those that were rejected before."""
+    text = spark.read.text(f"{state.deliveries}/*/{REJECTED}")
+    members = {"reason": "problem", "raw": "request"}
+    columns = {
+        name: F.get_json_object("value", f"$.{members.get(name, name)}") for name in _DEAD_LETTER
+    }
+    columns["line"] = columns["line"].cast("bigint")
+    return text.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _write_rejected(options: IngestOptions, name: str, bad: DataFrame) -> str:
     """Write rejected rows where people find them; the same ingest writes the same folder again."""
     folder = options.dead_letters or str(options.state / "rejected")
-    kept = bad.select(*_LETTERS, F.current_timestamp().alias("rejected_at"))
+    kept = bad.select(*_DEAD_LETTER, F.current_timestamp().alias("rejected_at"))
     kept.write.mode("overwrite").parquet(f"{folder.rstrip('/')}/run={name}")
     return folder
 
 
-def _digest(options: Options) -> str:
+def _digest(options: IngestOptions) -> str:
     """What makes two runs the same."""
     source = options.source
     if isinstance(source, FromLog):

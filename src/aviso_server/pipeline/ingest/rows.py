@@ -1,4 +1,4 @@
-"""Judged rows: notifications and rejections in one table, on their way through Spark.
+"""Validated rows: notifications and rejections in one table, on their way through Spark.
 
 Good rows have the columns of the lake and no code; bad ones have code, reason and the source's own
 text. Both know where they come from.
@@ -16,8 +16,8 @@ from aviso_server.core.json import UNREADABLE
 from aviso_server.core.notification import Notification, Record
 from aviso_server.lake.layout import BOX, RECORD
 from aviso_server.lake.record import records_to_batch
-from aviso_server.pipeline.ingest.files import Found, Raw
-from aviso_server.pipeline.ingest.judge import Judge, Rejection, rejection
+from aviso_server.pipeline.ingest.files import Raw, SourceRow
+from aviso_server.pipeline.ingest.validate import Rejection, Validator, rejection_of
 
 BATCH = 5000
 RAW_CHARACTERS = 100_000
@@ -26,7 +26,7 @@ RAW_CHARACTERS = 100_000
 STORED = [name for name in RECORD.names if name not in ("id", "time")]
 """What of the lake's columns is kept: the others follow from them."""
 
-JUDGED = pa.schema(
+STAGED = pa.schema(
     [
         *(pa.field(name, RECORD.field(name).type) for name in STORED),
         pa.field("source", pa.string()),
@@ -50,63 +50,65 @@ NO_TIME = Rejection("NO_TIME", "time", "the row has no time, which the lake need
 NO_SEQUENCE = Rejection("NO_SEQUENCE", "sequence", "the row has no sequence, which the lake needs")
 
 
-def judged(
-    source: str, found: Iterable[Found], judge: Judge, *, stored: bool = False
+def validate_rows(
+    source: str, rows: Iterable[SourceRow], validator: Validator, *, stored: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of JUDGED; with ``stored`` a row needs a time and a sequence of its own."""
-    waiting = iter(found)
+    """Batches of STAGED; with ``stored`` a row needs a time and a sequence of its own."""
+    waiting = iter(rows)
     while chunk := list(islice(waiting, BATCH)):
-        yield _batch(source, chunk, judge, stored=stored)
+        yield _batch(source, chunk, validator, stored=stored)
 
 
-def _batch(source: str, chunk: Sequence[Found], judge: Judge, *, stored: bool) -> pa.RecordBatch:
+def _batch(
+    source: str, chunk: Sequence[SourceRow], validator: Validator, *, stored: bool
+) -> pa.RecordBatch:
     records: list[Record] = []
     good: list[dict[str, object]] = []
     bad: list[dict[str, object]] = []
     for line, claim, raw in chunk:
         said: dict[str, object] = {"sequence": None, "time_ns": None}
         if isinstance(claim, AvisoError):
-            verdict: Notification | Rejection = rejection(claim)
+            verdict: Notification | Rejection = rejection_of(claim)
         else:
             said = {"sequence": claim.sequence, "time_ns": claim.time_ns}
-            verdict = _verdict(judge.decide(claim), said, stored=stored)
+            verdict = _verdict(validator.validate(claim), said, stored=stored)
         where = {**said, "source": source, "line": line}
         if isinstance(verdict, Notification):
             records.append(Record(0, 0, verdict))
             good.append(where)
         else:
             bad.append(_rejected(where, claim, verdict, raw))
-    made = pa.Table.from_pylist(bad, schema=JUDGED)
+    staged = pa.Table.from_pylist(bad, schema=STAGED)
     if records:
-        made = pa.concat_tables([_accepted(records, good), made])
-    return made.combine_chunks().to_batches()[0]
+        staged = pa.concat_tables([_accepted(records, good), staged])
+    return staged.combine_chunks().to_batches()[0]
 
 
 def _verdict(
-    found: Notification | Rejection, said: Mapping[str, object], *, stored: bool
+    verdict: Notification | Rejection, said: Mapping[str, object], *, stored: bool
 ) -> Notification | Rejection:
-    if isinstance(found, Rejection):
-        return found
+    if isinstance(verdict, Rejection):
+        return verdict
     if stored and said["sequence"] is None:
         return NO_SEQUENCE
     if stored and said["time_ns"] is None:
         return NO_TIME
-    return found
+    return verdict
 
 
 def _accepted(records: list[Record], where: list[dict[str, object]]) -> pa.Table:
     batch = records_to_batch(records)
     own = ("sequence", "time_ns", "source", "line")
-    told = {name: [item[name] for item in where] for name in own}
+    given = {name: [item[name] for item in where] for name in own}
     columns = [
-        pa.array(told[item.name], item.type)
+        pa.array(given[item.name], item.type)
         if item.name in own
         else batch.column(item.name)
         if item.name in RECORD.names
         else pa.nulls(len(records), item.type)
-        for item in JUDGED
+        for item in STAGED
     ]
-    return pa.Table.from_arrays(columns, schema=JUDGED)
+    return pa.Table.from_arrays(columns, schema=STAGED)
 
 
 def _rejected(
@@ -144,12 +146,12 @@ def shown(raw: Raw) -> str:
     """The row itself: the line, or JSON of the values of a table."""
     if isinstance(raw, bytes):
         return raw.decode(errors="replace")
-    told = {
+    values = {
         name: f"0x{value.hex()}" if isinstance(value, bytes) else _mended(value)
         for name, value in raw.items()
         if value is not None
     }
-    return msgspec.json.encode(told, enc_hook=str).decode()
+    return msgspec.json.encode(values, enc_hook=str).decode()
 
 
 def _mended(value: object) -> object:

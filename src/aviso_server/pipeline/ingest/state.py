@@ -1,24 +1,20 @@
 """What an ingest remembers in its folder, so that running it again is harmless.
 
     run.json             which sources, and how far the run is
-    staged/              its judged rows, while it lasts
-    ledger/NAME.json     per event type: chunks that the server has
-    refused/             rows the server did not take, a file for each chunk
+    staged/              its validated rows, while it lasts
+    delivery/NAME/       per event type: the ledger of what the server has, and what it rejected
     published/run=ID     keys of rows that earlier runs published
 
-A run that was ended goes on where it was: its rows are staged, in a fixed order, and cut into
-chunks of fixed size. Rows of runs before it are known by their keys. The server's own memory of
-keys, two minutes, covers the one chunk that was under way; later its history is looked at.
+A run that was ended goes on where it was: its rows are staged, in a fixed order. Rows of runs
+before it are known by their keys.
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -47,7 +43,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class IngestRun:
     """One ingest."""
 
     digest: str
@@ -64,41 +60,45 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """How far an event type is published."""
-
-    chunks: int = 0
-    """Chunks that are done."""
-    published: int = 0
-    repeated: int = 0
-    refused: int = 0
-    last: int = 0
-    """Highest sequence the server gave, or had before anything was sent."""
-    trying_since: float | None = None
-    """When the chunk after them was begun, seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
+class IngestState:
     """A folder that driver and executors share."""
 
     folder: Path
-    staged: Path = field(init=False)
-    refused: Path = field(init=False)
-    published: Path = field(init=False)
 
-    def __post_init__(self) -> None:
-        for name in ("staged", "refused", "published"):
-            object.__setattr__(self, name, self.folder / name)
+    @property
+    def staged(self) -> Path:
+        """Where validated rows are."""
+        return self.folder / "staged"
 
-    def begun(self, digest: str) -> Run | None:
+    @property
+    def published(self) -> Path:
+        """Where keys of published rows are."""
+        return self.folder / "published"
+
+    @property
+    def deliveries(self) -> Path:
+        """Where the ledgers are."""
+        return self.folder / "delivery"
+
+    def ledger(self, event_type: str) -> Path:
+        """A folder that no other event type has; case may not matter to the file system."""
+        name = f"{_UNSAFE.sub('_', event_type)}-{event_type.encode().hex()[:64]}"
+        return self.deliveries / name
+
+    def run(self, digest: str) -> IngestRun | None:
         """The run in the folder if it has these sources; StateFailed if another is unfinished."""
         try:
-            run = msgspec.json.decode((self.folder / "run.json").read_bytes(), type=Run)
+            run = msgspec.json.decode((self.folder / "run.json").read_bytes(), type=IngestRun)
         except FileNotFoundError:
             return None
         except (OSError, *UNREADABLE) as error:
             raise StateFailed(f"cannot read {self.folder / 'run.json'}: {error}") from error
+        if run.stage == "publishing" and (self.folder / "ledger").exists():
+            raise StateFailed(
+                f"an ingest in {self.folder} was begun by an earlier version and not finished: "
+                "finish it with that version, or look at what the server has and ingest the rest "
+                "with another folder"
+            )
         if run.digest == digest:
             return run
         if run.stage == "publishing":
@@ -108,70 +108,25 @@ class State:
             )
         return None
 
-    def begin(self, digest: str) -> Run:
+    def begin(self, digest: str) -> IngestRun:
         """A new run, with nothing of the last one but the keys it published."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.clear()
         except OSError as error:
             raise StateFailed(f"cannot use the folder {self.folder}: {error}") from error
-        run = Run(digest, uuid.uuid4().hex, "staging")
+        run = IngestRun(digest, uuid.uuid4().hex, "staging")
         self.note(run)
         return run
 
-    def note(self, run: Run) -> None:
+    def note(self, run: IngestRun) -> None:
         """Remember how far the run is."""
         _replace(self.folder / "run.json", msgspec.json.encode(run))
 
     def clear(self) -> None:
         """Remove what only a running ingest needs."""
-        for path in (self.staged, self.refused, self.folder / "ledger"):
+        for path in (self.staged, self.deliveries, self.folder / "ledger"):
             shutil.rmtree(path, ignore_errors=True)
-
-    def ledger(self, event_type: str) -> Ledger:
-        """What is done of an event type."""
-        try:
-            return msgspec.json.decode(self._ledger(event_type).read_bytes(), type=Ledger)
-        except FileNotFoundError:
-            return Ledger()
-
-    def write_ledger(self, event_type: str, ledger: Ledger) -> None:
-        """Remember what is done; on the disk when this returns."""
-        path = self._ledger(event_type)
-        path.parent.mkdir(exist_ok=True)
-        _replace(path, msgspec.json.encode(ledger))
-
-    def ledgers(self) -> list[Ledger]:
-        """Of all event types."""
-        found = sorted((self.folder / "ledger").glob("*.json"))
-        return [msgspec.json.decode(path.read_bytes(), type=Ledger) for path in found]
-
-    def refused_file(self, event_type: str, chunk: int) -> Path:
-        """Where refused rows of a chunk go."""
-        self.refused.mkdir(exist_ok=True)
-        return self.refused / f"{_name(event_type)}-{chunk:09d}.parquet"
-
-    def _ledger(self, event_type: str) -> Path:
-        return self.folder / "ledger" / f"{_name(event_type)}.json"
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep others out of a folder while the block runs; StateFailed if somebody is in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-    except BlockingIOError:
-        raise StateFailed(f"another ingest is using the folder {folder}") from None
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise StateFailed(f"cannot use the folder {folder}: {error}") from error
-
-
-def _name(event_type: str) -> str:
-    """A file name that no other event type has; case may not matter to the file system."""
-    return f"{_UNSAFE.sub('_', event_type)}-{event_type.encode().hex()[:64]}"
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -37,7 +37,7 @@ from aviso_server.lake.outcome import discard
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.history.frame import archived
-from aviso_server.pipeline.ingest.rows import JUDGED, runs
+from aviso_server.pipeline.ingest.rows import STAGED, runs
 
 LETTERS_AT_ONCE = 10_000
 """Dead letters that the driver holds."""
@@ -70,7 +70,7 @@ class _Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LakeOutcome:
     """What became of the good rows."""
 
     added: int
@@ -87,13 +87,13 @@ class _Range:
     last: int
 
 
-def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) -> Kept:
-    """Write judged rows to the lake; HistoryRefused or LakeFailed, and then nothing is visible."""
+def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) -> LakeOutcome:
+    """Write validated rows; HistoryRefused or LakeFailed, and then nothing is visible."""
     letters = bad.where(F.col("event_type").isNotNull() & F.col("sequence").isNotNull())
     rows = good.unionByName(letters)
     ranges = _ranges(rows)
     if not ranges:
-        return Kept(0, 0, 0)
+        return LakeOutcome(0, 0, 0)
     marks = _marks(place, ranges)
     _check_overlap(spark, place, good, ranges, marks)
     fresh = reduce(
@@ -115,14 +115,14 @@ def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) ->
     # Behind the commit: they hide nothing, and without it they would hide a second try.
     append_tombstones(place, holes, kind=DELETED)
     missing = sum(last - first + 1 for _, first, last in holes)
-    return Kept(added.rows, count - added.rows, missing)
+    return LakeOutcome(added.rows, count - added.rows, missing)
 
 
 def _ranges(rows: DataFrame) -> dict[str, _Range]:
-    found = rows.groupBy("event_type").agg(
+    ranges = rows.groupBy("event_type").agg(
         F.min("sequence").alias("first"), F.max("sequence").alias("last")
     )
-    return {row["event_type"]: _Range(row["first"], row["last"]) for row in found.collect()}
+    return {row["event_type"]: _Range(row["first"], row["last"]) for row in ranges.collect()}
 
 
 def _marks(place: Place, ranges: Mapping[str, _Range]) -> dict[str, int]:
@@ -173,15 +173,15 @@ def _digested(rows: DataFrame) -> DataFrame:
 def _write(place: Place, rows: DataFrame) -> list[_Report]:
     """Write with the tasks of Spark; what comes back are descriptions, no rows."""
 
-    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = msgspec.json.encode(write(place, batches))
         yield pa.RecordBatch.from_pydict({"report": pa.array([report], pa.binary())})
 
     ordered = rows.repartitionByRange("event_type", "sequence").sortWithinPartitions(
         "event_type", "sequence"
     )
-    found = ordered.mapInArrow(written, "report binary").collect()
-    return [msgspec.json.decode(bytes(row["report"]), type=_Report) for row in found]
+    reports = ordered.mapInArrow(write_rows, "report binary").collect()
+    return [msgspec.json.decode(bytes(row["report"]), type=_Report) for row in reports]
 
 
 def write(place: Place, batches: Iterable[pa.RecordBatch]) -> _Report:
@@ -193,19 +193,19 @@ def write(place: Place, batches: Iterable[pa.RecordBatch]) -> _Report:
         for batch in batches:
             for rows in runs(batch):
                 together = rows if last is None else pa.concat_tables([last, rows])
-                fresh, told = _checked(together, skip=0 if last is None else 1)
+                fresh, stretch = _check(together, skip=0 if last is None else 1)
                 last = rows.slice(rows.num_rows - 1)
-                _join(stretches, told)
+                _join(stretches, stretch)
                 for part in fresh.combine_chunks().to_batches():
-                    writer.write(recorded(part))
+                    writer.write(lake_rows(part))
         return _Report(writer.close(), stretches)
     except BaseException:
         writer.discard()
         raise
 
 
-def recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Judged rows as rows of the lake."""
+def lake_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Validated rows as rows of the lake."""
     ns = batch.column("time_ns").cast(pa.int64())
     made: dict[str, pa.Array] = {
         "id": pc.binary_join_element_wise(
@@ -220,7 +220,7 @@ def recorded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=RECORD)
 
 
-def _checked(rows: pa.Table, *, skip: int) -> tuple[pa.Table, Stretch]:
+def _check(rows: pa.Table, *, skip: int) -> tuple[pa.Table, Stretch]:
     """Rows to write, and what they cover; ``skip`` of them at the beginning are written already."""
     name = rows["event_type"][-1].as_py()
     if skip and rows["event_type"][0].as_py() != name:
@@ -261,25 +261,25 @@ def _backwards(name: str, before: int, after: int) -> HistoryRefused:
 
 
 def _agree(rows: pa.Table, at: int) -> bool:
-    names = [name for name in RECORD.names if name in JUDGED.names]
+    names = [name for name in RECORD.names if name in STAGED.names]
     one, other = rows.slice(at, 1).select(names), rows.slice(at + 1, 1).select(names)
     return bool(one.combine_chunks().equals(other.combine_chunks()))
 
 
-def _join(stretches: list[Stretch], told: Stretch) -> None:
+def _join(stretches: list[Stretch], after: Stretch) -> None:
     """Put a stretch to the one it goes on from."""
-    if not stretches or stretches[-1].event_type != told.event_type:
-        stretches.append(told)
+    if not stretches or stretches[-1].event_type != after.event_type:
+        stretches.append(after)
         return
     before = stretches[-1]
-    _refuse_backwards(before, told)
+    _refuse_backwards(before, after)
     stretches[-1] = Stretch(
-        told.event_type,
+        after.event_type,
         before.first,
-        told.last,
-        told.first_ns if before.first_ns is None else before.first_ns,
-        before.last_ns if told.last_ns is None else told.last_ns,
-        before.gaps + told.gaps,
+        after.last,
+        after.first_ns if before.first_ns is None else before.first_ns,
+        before.last_ns if after.last_ns is None else after.last_ns,
+        before.gaps + after.gaps,
     )
 
 

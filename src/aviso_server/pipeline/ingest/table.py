@@ -64,7 +64,7 @@ def read_mapping(text: str | None, *, event_type: str | None, fields: Iterable[s
     return ColumnMap(columns, event_type, frozenset(fields))
 
 
-def resolved(mapping: ColumnMap, columns: Iterable[str]) -> dict[str, str]:
+def resolve(mapping: ColumnMap, columns: Iterable[str]) -> dict[str, str]:
     """Part by part the column that has it, of the columns there are; BadMapping."""
     there = list(columns)
     if missing := sorted(set(mapping.columns.values()) - set(there)):
@@ -90,20 +90,20 @@ def resolved(mapping: ColumnMap, columns: Iterable[str]) -> dict[str, str]:
 
 
 def claims(
-    rows: Iterable[Mapping[str, object]], found: Mapping[str, str], event_type: str | None
+    rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], event_type: str | None
 ) -> Iterator[Claim | BadClaim]:
-    """One claim for each row; ``found`` is what ``resolved`` found."""
+    """One claim for each row; ``columns`` is what ``resolve`` returned."""
     for row in rows:
         try:
-            yield _claim({part: row.get(name) for part, name in found.items()}, event_type)
+            yield _claim({part: row.get(name) for part, name in columns.items()}, event_type)
         except BadClaim as error:
             yield error
 
 
-def rows_of(batch: pa.RecordBatch, found: Mapping[str, str]) -> list[dict[str, object]]:
+def rows_of(batch: pa.RecordBatch, parts: Mapping[str, str]) -> list[dict[str, object]]:
     """Rows of an Arrow batch, with times to the nanosecond."""
     columns: dict[str, list[object]] = {}
-    for part, name in found.items():
+    for part, name in parts.items():
         column = batch.column(name)
         if part == "time" and pa.types.is_timestamp(column.type):
             texts = pc.cast(column.cast(pa.timestamp("ns", column.type.tz)), pa.int64())

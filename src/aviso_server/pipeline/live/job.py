@@ -13,18 +13,18 @@ Theory of operation
 - A query that fails is started again, and both with it (spark/query).
 """
 
-import http.client
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from urllib.parse import urlsplit
+from http import HTTPStatus
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.datasource import register
+from aviso_server.pipeline.delivery.http import HttpServer, NoAnswer
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
 from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, CyclePart
@@ -270,24 +270,20 @@ def added(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOutcome:
 
 def _check_server(options: LiveOptions) -> None:
     """Whether the server is there and takes alerts."""
-    parts = urlsplit(options.url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_REACH_S)
-    headers = {} if options.token is None else {"Authorization": f"Bearer {options.token}"}
+    authorization = None if options.token is None else f"Bearer {options.token}"
+    server = HttpServer(options.url, authorization=authorization, timeout_s=_REACH_S)
     try:
-        path = f"{parts.path.rstrip('/')}/api/v1/schema/{alert.EVENT_TYPE}"
-        connection.request("GET", path, headers=headers)
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
+        status = server.get(f"/api/v1/schema/{alert.EVENT_TYPE}").status
+    except NoAnswer as error:
         raise LiveJobFailed(f"the server {options.url} cannot be reached: {error}") from None
     finally:
-        connection.close()
-    if status == http.client.NOT_FOUND:
+        server.close()
+    if status == HTTPStatus.NOT_FOUND:
         raise LiveJobFailed(
             f"the server {options.url} has no event type {alert.EVENT_TYPE}; add its schema, "
             "which `aviso-server pipeline live --schema` prints"
         )
-    if status >= http.client.BAD_REQUEST:
+    if status >= HTTPStatus.BAD_REQUEST:
         raise LiveJobFailed(
             f"the server {options.url} answered {status} to a question for a schema"
         )

@@ -26,10 +26,16 @@ from aviso_server.lake.outcome import active
 from aviso_server.pipeline.history.fields import typed
 from aviso_server.pipeline.history.frame import TABLE, answer
 from aviso_server.pipeline.history.plan import HistoryPlan
-from aviso_server.pipeline.replay.options import Files, Outcome, Progress, ReplayFailed, chunks
+from aviso_server.pipeline.replay.failure import spark_failures
+from aviso_server.pipeline.replay.options import (
+    Progress,
+    ReplayFailed,
+    ReplayFiles,
+    ReplayOutcome,
+    chunks,
+)
 from aviso_server.pipeline.replay.order import in_pieces
-from aviso_server.pipeline.replay.parts import TOLD, Folder, Writer, event_writer, parquet_writer
-from aviso_server.pipeline.replay.trouble import spark_failures
+from aviso_server.pipeline.replay.parts import WRITTEN, Folder, Writer, event_writer, parquet_writer
 
 SUCCESS = "_SUCCESS"
 
@@ -37,23 +43,23 @@ SUCCESS = "_SUCCESS"
 def write_files(
     spark: SparkSession,
     plan: HistoryPlan,
-    target: Files,
+    target: ReplayFiles,
     *,
     chunk: int,
-    tell: Callable[[Progress], None],
-) -> Outcome:
+    report: Callable[[Progress], None],
+) -> ReplayOutcome:
     """Write the answer of a plan; ReplayFailed if that is not possible."""
     output = _Output(target)
     total = max(0, plan.last - plan.first + 1)
     try:
         output.begin()
-        tell(Progress(0, total, 0))
+        report(Progress(0, total, 0))
         for first, last in chunks(plan.first, plan.last, chunk):
             piece = plan.between(first, last)
             if piece.files or piece.source is not None:
                 with spark_failures():
                     output.add(_rows(spark, piece, target), first, last)
-            tell(Progress(last - plan.first + 1, total, output.rows))
+            report(Progress(last - plan.first + 1, total, output.rows))
         output.finish(_shape(spark, plan, target))
     except (OSError, DeltaError) as error:
         output.discard()
@@ -61,10 +67,10 @@ def write_files(
     except BaseException:
         output.discard()
         raise
-    return Outcome(output.rows, plan.first, plan.last, files=len(output.told))
+    return ReplayOutcome(output.rows, plan.first, plan.last, files=len(output.files))
 
 
-def check_new(target: Files) -> None:
+def check_new(target: ReplayFiles) -> None:
     """ReplayFailed for an output that is there."""
     try:
         _Output(target).check()
@@ -72,12 +78,12 @@ def check_new(target: Files) -> None:
         raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
 
 
-def _rows(spark: SparkSession, plan: HistoryPlan, target: Files) -> DataFrame:
+def _rows(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
     rows = answer(spark, plan)
     return typed(rows, plan.schema) if target.typed else rows
 
 
-def _shape(spark: SparkSession, plan: HistoryPlan, target: Files) -> DataFrame:
+def _shape(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
     """A frame without rows and with the columns of the output."""
     empty = spark.createDataFrame([], TABLE)
     return typed(empty, plan.schema) if target.typed else empty
@@ -87,9 +93,9 @@ def _shape(spark: SparkSession, plan: HistoryPlan, target: Files) -> DataFrame:
 class _Output:
     """Files on their way to being an output."""
 
-    target: Files
+    target: ReplayFiles
     run: str = field(default_factory=lambda: uuid4().hex[:12])
-    told: list[Row] = field(default_factory=list)
+    files: list[Row] = field(default_factory=list)
     rows: int = 0
     _begun: bool = False
 
@@ -127,14 +133,14 @@ class _Output:
         """Write the rows of a range."""
         ordered = in_pieces(rows, first, last, size=self.target.rows)
         # One row comes back for each file.
-        found = ordered.mapInArrow(self._writer(rows), TOLD).collect()
-        self.told += found
-        self.rows += sum(row.rows for row in found)
+        written = ordered.mapInArrow(self._writer(rows), WRITTEN).collect()
+        self.files += written
+        self.rows += sum(row.rows for row in written)
 
     def finish(self, shape: DataFrame) -> None:
         """Make everything visible at once."""
         folder, source = self._folder, self._folder.open()
-        known = {row.path for row in self.told}
+        known = {row.path for row in self.files}
         for path in self._ours(source):
             if path not in known:  # of an attempt that failed
                 source.delete_file(path)
@@ -184,7 +190,7 @@ class _Output:
             if self.target.format != "delta":
                 return bool(folder.open().get_file_info(SUCCESS).type is pa_fs.FileType.File)
             table = DeltaTable(folder.path, storage_options=dict(folder.storage))
-            return active(table) == {row.path for row in self.told}
+            return active(table) == {row.path for row in self.files}
         except (OSError, DeltaError):
             return False
 
@@ -194,11 +200,11 @@ class _Output:
         create_table_with_add_actions(
             folder.path,
             DeltaSchema.from_arrow(to_arrow_schema(shape.schema, timezone="UTC")),
-            [AddAction(row.path, row.size, {}, now_ms, True, row.statistics) for row in self.told],  # noqa: FBT003
+            [AddAction(row.path, row.size, {}, now_ms, True, row.statistics) for row in self.files],  # noqa: FBT003
             mode="error",
             storage_options=dict(folder.storage),
         )
 
     def _ours(self, source: pa_fs.FileSystem) -> list[str]:
-        found = source.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
-        return [item.path for item in found if f"-{self.run}-" in item.base_name]
+        present = source.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
+        return [item.path for item in present if f"-{self.run}-" in item.base_name]

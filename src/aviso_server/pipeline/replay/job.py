@@ -6,33 +6,33 @@ from pyspark.sql import SparkSession
 
 from aviso_server.pipeline.history.plan import HistoryPlan, planned
 from aviso_server.pipeline.replay.files import check_new, write_files
-from aviso_server.pipeline.replay.options import Files, Options, Outcome, Progress
-from aviso_server.pipeline.replay.server import publish, published
+from aviso_server.pipeline.replay.options import Progress, ReplayFiles, ReplayOptions, ReplayOutcome
+from aviso_server.pipeline.replay.server import publish, server_outcome
 
 
-def finished(options: Options, plan: HistoryPlan) -> Outcome | None:
+def earlier_outcome(options: ReplayOptions, plan: HistoryPlan) -> ReplayOutcome | None:
     """What came of a replay to a server that is complete; AvisoError for what would fail at once.
 
     Asked before Spark is started, which may then not be needed.
     """
-    if isinstance(options.target, Files):
+    if isinstance(options.target, ReplayFiles):
         check_new(options.target)
         return None
-    return published(plan, options.target, chunk=options.chunk)
+    return server_outcome(plan, options.target, chunk=options.chunk)
 
 
 def run(
     spark: SparkSession,
-    options: Options,
+    options: ReplayOptions,
     *,
-    tell: Callable[[Progress], None] = lambda _: None,
+    report: Callable[[Progress], None] = lambda _: None,
     plan: HistoryPlan | None = None,
-) -> Outcome:
+) -> ReplayOutcome:
     """Do a replay; AvisoError if it cannot be done or cannot go on.
 
     Whoever starts Spark for it may plan before, and learn sooner that the question is wrong.
     """
     plan = planned(options.question) if plan is None else plan
-    if isinstance(options.target, Files):
-        return write_files(spark, plan, options.target, chunk=options.chunk, tell=tell)
-    return publish(spark, plan, options.target, chunk=options.chunk, tell=tell)
+    if isinstance(options.target, ReplayFiles):
+        return write_files(spark, plan, options.target, chunk=options.chunk, report=report)
+    return publish(spark, plan, options.target, chunk=options.chunk, report=report)

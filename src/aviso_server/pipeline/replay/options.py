@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.history.plan import Question
-from aviso_server.pipeline.sink.options import Options as Sink
 
 Format: TypeAlias = Literal["parquet", "delta", "ndjson"]
 
 CHUNK = 1_000_000
-"""Sequences of one Spark job: progress is told, and a server's rows are sorted, by chunk."""
+"""Sequences of one Spark job: progress is reported, and a server's rows are sorted, by chunk."""
 
 
 class ReplayFailed(AvisoError):
@@ -20,7 +20,7 @@ class ReplayFailed(AvisoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class ReplayFiles:
     """Files that do not exist yet."""
 
     path: str
@@ -39,11 +39,10 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ReplayServer:
     """Another server."""
 
-    sink: Sink
-    """Its address, who we are, how much goes into one request, and how fast."""
+    target: Target
     state: Path
     """Folder on this machine with the ledger of what is done."""
     skip_rejected: bool = False
@@ -51,11 +50,11 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ReplayOptions:
     """A replay."""
 
     question: Question
-    target: Files | Server
+    target: ReplayFiles | ReplayServer
     chunk: int = CHUNK
 
 
@@ -73,7 +72,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """What a replay did."""
 
     rows: int

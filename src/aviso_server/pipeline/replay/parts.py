@@ -1,7 +1,7 @@
-"""Writing one partition as a file, in a Spark task: what is written is told, nothing is visible.
+"""Writing one partition as a file, in a Spark task: it is reported, and nothing is visible yet.
 
-A task that Spark runs twice leaves a file that nobody told of; whoever finishes the output takes
-only the files that were told.
+A task that Spark runs twice leaves a file that nobody reports; whoever finishes the output takes
+only the files that were reported.
 """
 
 import json
@@ -22,7 +22,7 @@ from aviso_server.lake.layout import RECORD
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.table import STATISTICS
 
-TOLD = StructType(
+WRITTEN = StructType(
     [
         StructField("path", StringType()),
         StructField("size", LongType()),
@@ -30,9 +30,9 @@ TOLD = StructType(
         StructField("statistics", StringType()),
     ]
 )
-"""What a task tells of its file."""
+"""What a task reports of its file."""
 
-_TOLD = pa.schema(
+_WRITTEN_ARROW = pa.schema(
     [
         ("path", pa.string()),
         ("size", pa.int64()),
@@ -100,7 +100,7 @@ def parquet_writer(folder: Folder, run: str, schema: pa.Schema) -> Writer:
                 if waiting:
                     file.write_table(pa.concat_tables(waiting))
             size = stream.tell()
-        yield _told(path, size, footers[0].num_rows, statistics(footers[0]))
+        yield _report(path, size, footers[0].num_rows, statistics(footers[0]))
 
     return write
 
@@ -123,7 +123,7 @@ def event_writer(folder: Folder, run: str, base_url: str, *, polygon_text: bool)
                 stream.write(b"\n".join([*lines, b""]))
                 count += len(lines)
             size = stream.tell()
-        yield _told(path, size, count, "")
+        yield _report(path, size, count, "")
 
     return write
 
@@ -142,21 +142,21 @@ def statistics(footer: pq.FileMetaData) -> str:
     places = {footer.schema.column(n).path: n for n in range(footer.num_columns)}
     for group in range(footer.num_row_groups):
         for name in _STATISTICS:
-            found = footer.row_group(group).column(places[name]).statistics
-            nulls[name] += found.null_count
-            if found.has_min_max:
-                low[name] = min(low.get(name, found.min), found.min)
-                high[name] = max(high.get(name, found.max), found.max)
-    told = {"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-    return json.dumps(told)
+            column = footer.row_group(group).column(places[name]).statistics
+            nulls[name] += column.null_count
+            if column.has_min_max:
+                low[name] = min(low.get(name, column.min), column.min)
+                high[name] = max(high.get(name, column.max), column.max)
+    bounds = {"minValues": low, "maxValues": high}
+    return json.dumps({"numRecords": footer.num_rows, **bounds, "nullCount": nulls})
 
 
 def _name(first: int, run: str, ending: str) -> str:
-    """Names sort as sequences do; ``run`` tells whose they are, the rest which attempt's."""
+    """Names sort as sequences do; ``run`` shows whose they are, the rest which attempt's."""
     return f"part-{first:019d}-{run}-{uuid4().hex[:8]}.{ending}"
 
 
-def _told(path: str, size: int, rows: int, stats: str) -> pa.RecordBatch:
+def _report(path: str, size: int, rows: int, stats: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(
-        [{"path": path, "size": size, "rows": rows, "statistics": stats}], schema=_TOLD
+        [{"path": path, "size": size, "rows": rows, "statistics": stats}], schema=_WRITTEN_ARROW
     )

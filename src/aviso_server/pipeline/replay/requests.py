@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from aviso_server.pipeline.delivery.client import Refused
+from aviso_server.pipeline.delivery.delivery import Item
 from aviso_server.pipeline.replay.order import in_pieces
 from aviso_server.pipeline.replay.parts import shaped
-from aviso_server.pipeline.sink.request import Refusal, Request, Row, prepared, rows_of
+from aviso_server.pipeline.sink.request import INVALID_ROW, Refusal, Request, request_of, rows_of
 
 PIECE = 20_000
 """Sequences that come to the driver together; two pieces at most are there at a time."""
@@ -25,26 +27,10 @@ _ITEM = StructType(
 _ROWS = pa.schema([("sequence", pa.int64()), ("body", pa.binary()), ("problem", pa.string())])
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A notification of the source, on its way."""
-
-    sequence: int
-    key: str
-    body: bytes
-    problem: str | None = None
-    """Why it cannot be put into a request; then there is no body."""
-
-    @property
-    def request(self) -> Request:
-        """What the sink's client sends."""
-        return Request(Row(None, None, None, key=self.key), self.key, self.body)
-
-
 def key_of(origin: str, event_type: str, sequence: int) -> str:
     """The idempotency key of a notification: the same in every run that sends it."""
-    told = f"{origin}\n{event_type}@{sequence}".encode()
-    return f"replay-{hashlib.blake2b(told, digest_size=20).hexdigest()}"
+    text = f"{origin}\n{event_type}@{sequence}".encode()
+    return f"replay-{hashlib.blake2b(text, digest_size=20).hexdigest()}"
 
 
 def items(
@@ -52,10 +38,11 @@ def items(
 ) -> Iterator[Item]:
     """The rows of a range as requests, in order, a piece of the range at a time."""
     ordered = in_pieces(rows, first, last, size=PIECE)
-    made = ordered.mapInArrow(_maker(event_type, origin), _ITEM)
-    for row in made.toLocalIterator(prefetchPartitions=True):
-        key = key_of(origin, event_type, row.sequence)
-        yield Item(row.sequence, key, bytes(row.body or b""), row.problem)
+    requests = ordered.mapInArrow(_maker(event_type, origin), _ITEM)
+    for row in requests.toLocalIterator(prefetchPartitions=True):
+        problem = None if row.problem is None else Refused(INVALID_ROW, message=row.problem)
+        about = {"id": f"{event_type}@{row.sequence}"}
+        yield Item(row.sequence, bytes(row.body or b""), problem, about)
 
 
 def _maker(
@@ -66,9 +53,9 @@ def _maker(
             sequences = batch.column("sequence").to_pylist()
             bodies, problems = [], []
             for row, sequence in zip(rows_of(shaped(batch)), sequences, strict=True):
-                made = prepared(replace(row, key=key_of(origin, event_type, sequence)))
-                bodies.append(made.body if isinstance(made, Request) else None)
-                problems.append(made.message if isinstance(made, Refusal) else None)
+                request = request_of(replace(row, key=key_of(origin, event_type, sequence)))
+                bodies.append(request.body if isinstance(request, Request) else None)
+                problems.append(request.message if isinstance(request, Refusal) else None)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(sequences, pa.int64()),

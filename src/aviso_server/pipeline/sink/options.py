@@ -1,20 +1,23 @@
 """The options of the Spark sink, checked once on the driver (docs/sink.md).
 
 An option that is unknown, missing or out of range is refused before any row is sent. All faults
-are told together.
+are reported together.
 """
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline.delivery.target import Target
+
 OnReject: TypeAlias = Literal["deadLetter", "fail"]
 
 MAX_BATCH = 5000
-"""What a server takes in one request unless it is told otherwise (application.max_batch_items)."""
+"""What a server takes in one request unless configured otherwise (application.max_batch_items)."""
 
 _SPARK = frozenset({"checkpointlocation", "queryname"})
 """Spark passes its own options of a streaming query on to the sink."""
@@ -36,18 +39,14 @@ _NAMES = (
 )
 
 
-class BadOptions(ValueError):
+class BadSinkOptions(AvisoError):
     """The options of a write do not make sense; the message lists every reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to publish rows."""
+class SinkOptions(Target):
+    """How to publish rows; the rate is that of each task."""
 
-    url: str
-    """Of the server, without ``/api/v1``."""
-    authorization: str | None = field(default=None, repr=False)
-    """The header's value."""
     event_type: str | None = None
     """For every row; None: the rows say."""
     key_column: str | None = None
@@ -55,19 +54,12 @@ class Options:
     on_reject: OnReject = "deadLetter"
     dead_letters: str | None = None
     """Folder or URL for rows that the server does not take."""
-    batch_size: int = 500
     max_in_flight: int = 4
     """Requests at a time, of each task."""
-    retries: int = 5
-    """Of one request, after the first try."""
-    timeout_s: float = 30.0
-    """For one request."""
-    rate: float | None = None
-    """Notifications per second, of each task."""
 
 
-def parse_options(given: Mapping[str, str]) -> Options:
-    """The options of ``df.write.format("aviso")``, or BadOptions. Case does not matter."""
+def parse_options(given: Mapping[str, str]) -> SinkOptions:
+    """The options of ``df.write.format("aviso")``, or BadSinkOptions. Case does not matter."""
     reader = _Reader(given)
     url, authorization = _url(reader), _authorization(reader)
     on_reject = reader.text("onReject") or "deadLetter"
@@ -76,7 +68,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
     letters = reader.text("deadLetterPath")
     if letters is None and on_reject != "fail":
         reader.faults.append("deadLetterPath is needed for rejected rows, or onReject=fail")
-    options = Options(
+    options = SinkOptions(
         url=url,
         authorization=authorization,
         event_type=reader.text("eventType"),
@@ -90,7 +82,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         rate=reader.number("rate", 0, low=0, high=1e9) or None,
     )
     if reader.faults:
-        raise BadOptions("; ".join(reader.faults))
+        raise BadSinkOptions("; ".join(reader.faults))
     return options
 
 

@@ -1,15 +1,15 @@
 """From rows to notify requests: pure, and the inverse of what the source does.
 
 A row is the columns of ``lake.layout.RECORD`` as far as they are there. What only a stored
-notification has (sequence, time, topic, box) is not looked at. The server judges everything it
-can judge; refused here is only what cannot be put into a request at all.
+notification has (sequence, time, topic, box) is not looked at. The server validates what it
+can; refused here is only what cannot be put into a request at all.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeAlias, cast
+from typing import cast
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +19,7 @@ from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json, compact, parse
 from aviso_server.lake import wkb
+from aviso_server.pipeline.delivery.client import Refused
 
 INVALID_ROW = "INVALID_ROW"
 """Our own code, beside the server's: the row cannot be put into a request."""
@@ -66,12 +67,16 @@ class Refusal:
     field: str | None = None
     """The field, member or column that is wrong, where it is one."""
 
+    @classmethod
+    def by_server(cls, request: Request, why: Refused) -> "Refusal":
+        """What the server said about a request."""
+        return cls(
+            request.row, request.key, why.code, why.message, why.error, why.details, why.field
+        )
+
 
 class _Unfit(AvisoError):
     """Why a row cannot be put into a request."""
-
-
-Prepared: TypeAlias = Request | Refusal
 
 
 def rows_of(
@@ -99,7 +104,7 @@ def rows_of(
         )
 
 
-def prepared(row: Row) -> Prepared:
+def request_of(row: Row) -> Request | Refusal:
     """The request of a row, or why there is none."""
     try:
         identifier, payload = _identifier(row), _payload(row.payload)

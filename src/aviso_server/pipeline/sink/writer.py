@@ -8,13 +8,11 @@ Nothing is undone by an abort: a published notification cannot be taken back. Th
 what the tasks report.
 """
 
-import threading
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from time import monotonic
 
 import pyarrow as pa
 import structlog
@@ -26,27 +24,26 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, MapType, StringType, StructType
 
+from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATION_TABLE
-from aviso_server.pipeline.sink.client import Client, NotSent, Outcome, Stored
-from aviso_server.pipeline.sink.letters import LETTERS, Letters
-from aviso_server.pipeline.sink.options import BadOptions, Options, parse_options
-from aviso_server.pipeline.sink.request import Refusal, Request, prepared, rows_of
-
-MAX_BATCH_BYTES = 4 * 1024 * 1024
-"""Of one request: half of what a server takes by default (application.max_batch_bytes)."""
+from aviso_server.pipeline.delivery.batches import Pace, batches
+from aviso_server.pipeline.delivery.client import Accepted, Client, Result
+from aviso_server.pipeline.sink.options import BadSinkOptions, SinkOptions, parse_options
+from aviso_server.pipeline.sink.rejected import REJECTED, RejectedFile
+from aviso_server.pipeline.sink.request import Refusal, Request, request_of, rows_of
 
 EXAMPLES = 5
 """Rejections that a task reports in words."""
 
 SEEN = 500_000
-"""Ids a task remembers to tell repeats; beyond them repeats count as published."""
+"""Ids a task remembers to recognise repeats; beyond them repeats count as published."""
 
-_KNOWN = frozenset({*NOTIFICATION_TABLE.names, *LETTERS.names, "problem", "raw"})
+_KNOWN = frozenset({*NOTIFICATION_TABLE.names, *REJECTED.names, "problem", "raw"})
 """Columns of the source, of the lake's table and of dead letters: all can be written again."""
 
 
-class Rejected(RuntimeError):
-    """Rows were not taken and the write was told to fail for that."""
+class RowsRejected(AvisoError):
+    """Rows were not taken and the write was to fail for that."""
 
 
 @dataclass
@@ -58,31 +55,32 @@ class Sent(WriterCommitMessage):
     """Rows that got the id of an earlier row: the same key, stored once."""
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)
-    letters: str | None = None
+    dead_letters: str | None = None
 
 
-class _Sink:
-    """What batch and streaming writes have in common."""
+class SinkWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
+    """``df.write.format("aviso")`` and ``df.writeStream.format("aviso")``."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
 
-    def publish(self, batches: Iterable[pa.RecordBatch]) -> Sent:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Publish the rows of one task; NotSent if the server does not let us."""
-        options = self.options
-        task = _Task(options)
-        client = Client(options)
-        chunks = _chunks(_requests(batches, options, task), options.batch_size)
-        waiting: deque[Future[list[Outcome]]] = deque()
+        options = self._options
+        task, pace = _Task(options), Pace(options.rate)
+        client = Client(options, connections=options.max_in_flight)
+        waiting: deque[tuple[list[Request], Future[list[Result]]]] = deque()
         try:
             with ThreadPoolExecutor(options.max_in_flight) as threads:
                 try:
-                    for chunk in _paced(chunks, options.rate):
-                        waiting.append(threads.submit(client.post, chunk))
+                    for batch in batches(_requests(iterator, options, task), options.batch_size):
+                        pace.wait(len(batch))
+                        bodies = [request.body for request in batch]
+                        waiting.append((batch, threads.submit(client.post, bodies)))
                         if len(waiting) >= options.max_in_flight:
-                            task.take(waiting.popleft().result())
+                            task.take(*waiting.popleft())
                     while waiting:
-                        task.take(waiting.popleft().result())
+                        task.take(*waiting.popleft())
                 except BaseException:
                     client.stop()
                     threads.shutdown(wait=False, cancel_futures=True)
@@ -92,8 +90,12 @@ class _Sink:
             sent = task.finish()
         return sent
 
-    def conclude(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
-        """Log the sum of all tasks; Rejected if that is what the caller wants."""
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: N803 - Spark's name, of streams only
+    ) -> None:
+        """Log the sum of all tasks; RowsRejected if that is what the caller wants."""
         sums = [message for message in messages if isinstance(message, Sent)]
         published, repeated = sum(s.published for s in sums), sum(s.repeated for s in sums)
         rejected = sum(s.rejected for s in sums)
@@ -105,16 +107,20 @@ class _Sink:
             published=published,
             repeated=repeated,
             rejected=rejected,
-            dead_letters=[s.letters for s in sums if s.letters is not None],
+            dead_letters=[s.dead_letters for s in sums if s.dead_letters is not None],
             reasons=reasons,
-            **about,
+            **_about(batchId),
         )
-        if rejected and self.options.on_reject == "fail":
-            raise Rejected(
+        if rejected and self._options.on_reject == "fail":
+            raise RowsRejected(
                 f"{rejected} rows were rejected ({published} were published): " + "; ".join(reasons)
             )
 
-    def give_up(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: N803 - Spark's name, of streams only
+    ) -> None:
         """Log what an aborted write leaves behind."""
         sums = [message for message in messages if isinstance(message, Sent)]
         structlog.get_logger().warning(
@@ -122,98 +128,41 @@ class _Sink:
             event_name="pipeline.sink.aborted",
             published=sum(s.published for s in sums),
             rejected=sum(s.rejected for s in sums),
-            dead_letters=self.options.dead_letters,
-            **about,
+            dead_letters=self._options.dead_letters,
+            **_about(batchId),
         )
 
 
-class BatchSink(DataSourceArrowWriter):
-    """``df.write.format("aviso")``."""
-
-    def __init__(self, options: Options) -> None:
-        self._sink = _Sink(options)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
-        """Publish the rows of one task."""
-        return self._sink.publish(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Every task is done."""
-        self._sink.conclude(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task failed for good."""
-        self._sink.give_up(messages)
+def _about(batch: int | None) -> dict[str, int]:
+    return {} if batch is None else {"batch": batch}
 
 
-class StreamSink(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("aviso")``."""
-
-    def __init__(self, options: Options) -> None:
-        self._sink = _Sink(options)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
-        """Publish the rows of one task."""
-        return self._sink.publish(iterator)
-
-    def commit(
-        self,
-        messages: list[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 - Spark's name
-    ) -> None:
-        """Every task of a micro-batch is done."""
-        self._sink.conclude(messages, batch=batchId)
-
-    def abort(
-        self,
-        messages: list[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 - Spark's name
-    ) -> None:
-        """A task of a micro-batch failed for good."""
-        self._sink.give_up(messages, batch=batchId)
-
-
-def batch_writer(
-    options: Mapping[str, str],
-    schema: StructType,
-    overwrite: bool,  # noqa: FBT001 - as Spark calls it
-) -> BatchSink:
-    """The writer of a batch write; BadOptions before any row is sent."""
-    return BatchSink(_checked(options, schema, overwrite=overwrite))
-
-
-def stream_writer(
-    options: Mapping[str, str],
-    schema: StructType,
-    overwrite: bool,  # noqa: FBT001 - as Spark calls it
-) -> StreamSink:
-    """The writer of a streaming write; BadOptions before any row is sent."""
-    return StreamSink(_checked(options, schema, overwrite=overwrite))
+def sink_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> SinkWriter:
+    """The writer of a batch or streaming write; BadSinkOptions before any row is sent."""
+    return SinkWriter(_check(options, schema, overwrite=overwrite))
 
 
 class _Task:
     """Counts of one task and its dead letters."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SinkOptions) -> None:
         self._sent = Sent()
         self._reasons: Counter[str] = Counter()
         self._seen: set[str] = set()
-        self._letters: Letters | None = None
+        self._file: RejectedFile | None = None
         if options.dead_letters is not None:
             context = TaskContext.get()
             part = 0 if context is None else context.partitionId()
             name = f"rejected-{part:05d}-{uuid.uuid4().hex}.parquet"
-            self._letters = Letters(options.dead_letters, name)
+            self._file = RejectedFile(options.dead_letters, name)
 
-    def take(self, outcomes: Iterable[Outcome]) -> None:
+    def take(self, requests: list[Request], results: "Future[list[Result]]") -> None:
         """Note what became of requests."""
-        for outcome in outcomes:
-            if isinstance(outcome, Refusal):
-                self.reject(outcome)
-            elif outcome.id in self._seen:
-                self._sent.repeated += 1
+        for request, result in zip(requests, results.result(), strict=True):
+            if isinstance(result, Accepted):
+                self._accept(result.id)
             else:
-                self._accept(outcome)
+                self.reject(Refusal.by_server(request, result))
 
     def reject(self, refusal: Refusal) -> None:
         """Keep a row that will not be a notification."""
@@ -221,80 +170,51 @@ class _Task:
         reason = f"{refusal.code}: {refusal.message}"
         if reason in self._reasons or len(self._reasons) < EXAMPLES:
             self._reasons[reason] += 1
-        if self._letters is not None:
-            self._letters.add(refusal)
+        if self._file is not None:
+            self._file.add(refusal)
 
     def finish(self) -> Sent:
         """Close the file of dead letters; the report."""
         self._sent.reasons = [f"{why} ({n}x)" for why, n in self._reasons.most_common()]
-        if self._letters is not None:
-            self._sent.letters = self._letters.close()
+        if self._file is not None:
+            self._sent.dead_letters = self._file.close()
         return self._sent
 
-    def _accept(self, stored: Stored) -> None:
+    def _accept(self, notification: str) -> None:
+        if notification in self._seen:
+            self._sent.repeated += 1
+            return
         self._sent.published += 1
         if len(self._seen) < SEEN:
-            self._seen.add(stored.id)
+            self._seen.add(notification)
 
 
 def _requests(
-    batches: Iterable[pa.RecordBatch], options: Options, task: _Task
+    rows: Iterable[pa.RecordBatch], options: SinkOptions, task: _Task
 ) -> Iterator[Request]:
-    for batch in batches:
+    for batch in rows:
         for row in rows_of(batch, event_type=options.event_type, key_column=options.key_column):
-            made = prepared(row)
-            if isinstance(made, Request):
-                yield made
+            request = request_of(row)
+            if isinstance(request, Request):
+                yield request
             else:
-                task.reject(made)
+                task.reject(request)
 
 
-def _chunks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Batches bounded in number and in bytes."""
-    chunk: list[Request] = []
-    room = MAX_BATCH_BYTES
-    for request in requests:
-        if chunk and (len(chunk) >= size or len(request.body) + 1 > room):
-            yield chunk
-            chunk, room = [], MAX_BATCH_BYTES
-        chunk.append(request)
-        room -= len(request.body) + 1
-    if chunk:
-        yield chunk
-
-
-def _paced(chunks: Iterable[list[Request]], rate: float | None) -> Iterator[list[Request]]:
-    """The chunks, not faster than ``rate`` notifications per second."""
-    if rate is None:
-        yield from chunks
-        return
-    due = monotonic()
-    for chunk in chunks:
-        _pause(due - monotonic())
-        yield chunk
-        due = max(due, monotonic()) + len(chunk) / rate
-
-
-def _pause(seconds: float) -> None:
-    """Wait; nothing can be done meanwhile, for the rate is the caller's wish."""
-    if seconds > 0:
-        threading.Event().wait(seconds)
-
-
-def _checked(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> Options:
+def _check(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> SinkOptions:
     if overwrite:
-        raise BadOptions(
+        raise BadSinkOptions(
             'a published notification cannot be overwritten: use mode("append"), '
             'or outputMode("append") in a stream'
         )
     parsed = parse_options(options)
     faults = list(_column_faults(parsed, schema))
     if faults:
-        raise BadOptions("; ".join(faults))
+        raise BadSinkOptions("; ".join(faults))
     return parsed
 
 
-def _column_faults(options: Options, schema: StructType) -> Iterator[str]:
+def _column_faults(options: SinkOptions, schema: StructType) -> Iterator[str]:
     types = {column.name: column.dataType for column in schema.fields}
     key = options.key_column
     unknown = sorted(types.keys() - _KNOWN - {key})
@@ -315,14 +235,3 @@ def _column_faults(options: Options, schema: StructType) -> Iterator[str]:
         yield "column 'geometry' is WKB in a binary column"
     if key is not None and not isinstance(types.get(key), StringType):
         yield f"idempotencyKey names the text column '{key}', which is not there"
-
-
-__all__ = [
-    "BatchSink",
-    "NotSent",
-    "Rejected",
-    "Sent",
-    "StreamSink",
-    "batch_writer",
-    "stream_writer",
-]

@@ -6,6 +6,7 @@ AvisoError
     ├── DataLost        notifications that were asked for are no longer kept
     ├── StreamReplaced  the stream ends before the offset: it was made anew
     └── Unreached       the server cannot be reached or refuses us
+        └── QuestionRefused  it answers with an error
 """
 
 from aviso_server.core.errors import AvisoError
@@ -45,3 +46,11 @@ class StreamReplaced(SourceError):
 
 class Unreached(SourceError):
     """The server cannot be reached, or does not answer as it should."""
+
+
+class QuestionRefused(Unreached):
+    """The server answers, with an error that will not pass by itself."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

@@ -26,7 +26,7 @@ from aviso_server.core.moment import rfc3339
 from aviso_server.core.notification import Entry, Unreadable
 from aviso_server.core.schema import Schema
 from aviso_server.pipeline.source.events import record_of
-from aviso_server.pipeline.source.failure import Unreached
+from aviso_server.pipeline.source.failure import QuestionRefused, Unreached
 from aviso_server.pipeline.source.log import LogBatch, SourceLog
 from aviso_server.pipeline.source.options import Access, SourceOptions
 from aviso_server.pipeline.source.ranges import Range
@@ -284,7 +284,8 @@ async def _refusal(response: aiohttp.ClientResponse) -> Exception:
     if response.status in _PASSING:
         return _Interrupted(text)
     hint = _REFUSALS.get(response.status)
-    return Unreached(f"the server refused: {text}" + (f" ({hint})" if hint else ""))
+    reason = f"the server refused: {text}" + (f" ({hint})" if hint else "")
+    return QuestionRefused(response.status, reason)
 
 
 def _frame(text: bytes) -> _Frame:

@@ -1,4 +1,4 @@
-"""Reading and judging a history in the tasks of Spark, and what came of it."""
+"""Reading and validating a history in the tasks of Spark, and what came of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,21 +15,21 @@ from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.ingest.claim import BadClaim
 from aviso_server.pipeline.ingest.files import (
     PIECE_BYTES,
-    File,
+    FilePiece,
     Format,
-    Found,
-    Piece,
+    SourceFile,
+    SourceRow,
     check,
     count_lines,
-    numbered,
     pieces,
     read,
-    unnumbered,
+    with_numbers,
+    without_numbers,
 )
-from aviso_server.pipeline.ingest.judge import Judge
-from aviso_server.pipeline.ingest.rows import DDL, judged
+from aviso_server.pipeline.ingest.rows import DDL, validate_rows
 from aviso_server.pipeline.ingest.state import Reason
 from aviso_server.pipeline.ingest.table import ColumnMap, claims, rows_of
+from aviso_server.pipeline.ingest.validate import Validator
 from aviso_server.pipeline.spark.tasks import spread
 
 LOOKED_AT = 100
@@ -46,7 +46,7 @@ _OWN = ("event_type", "sequence", "time_ns", "identifier", "payload", "geometry"
 class FromFiles:
     """Files of one format."""
 
-    files: tuple[File, ...]
+    files: tuple[SourceFile, ...]
     format: Format
     mapping: ColumnMap = field(default_factory=ColumnMap)
     piece_bytes: int = PIECE_BYTES
@@ -72,7 +72,7 @@ Way: TypeAlias = Literal["publish", "store"]
 
 
 def frame(spark: SparkSession, source: Source, catalogue: Catalogue, *, stored: bool) -> DataFrame:
-    """Judged rows of a history, in no order; lazy, as DataFrames are."""
+    """Validated rows of a history, in no order; lazy, as DataFrames are."""
     if isinstance(source, FromFiles):
         return _of_files(spark, source, catalogue, stored=stored)
     if isinstance(source, FromLog):
@@ -83,12 +83,12 @@ def frame(spark: SparkSession, source: Source, catalogue: Catalogue, *, stored: 
         rows = archived(spark, source.place, source.event_types)
         name, columns = source.place.path, list(_OWN)
 
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rules = Judge(catalogue)
+    def validate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        validator = Validator(catalogue)
         for batch in batches:
-            yield from judged(name, _found(batch), rules, stored=stored)
+            yield from validate_rows(name, _source_rows(batch), validator, stored=stored)
 
-    return rows.select(*columns).mapInArrow(judge, DDL)
+    return rows.select(*columns).mapInArrow(validate, DDL)
 
 
 def reasons(bad: DataFrame) -> list[Reason]:
@@ -96,8 +96,8 @@ def reasons(bad: DataFrame) -> list[Reason]:
     grouped = bad.groupBy("code", "field").agg(
         F.count("*").alias("count"), F.min("reason").alias("example")
     )
-    found = grouped.orderBy(F.desc("count"), "code", "field").limit(REASONS).collect()
-    return [Reason(row["code"], row["field"], row["count"], row["example"]) for row in found]
+    kinds = grouped.orderBy(F.desc("count"), "code", "field").limit(REASONS).collect()
+    return [Reason(row["code"], row["field"], row["count"], row["example"]) for row in kinds]
 
 
 def _of_files(
@@ -105,33 +105,35 @@ def _of_files(
 ) -> DataFrame:
     for file in source.files[:LOOKED_AT]:
         check(file, source.format, source.mapping)
-    made = [
+    cut = [
         piece
         for file in source.files
         for piece in pieces(file, source.format, most=source.piece_bytes)
     ]
-    made = numbered(made, _counts(spark, unnumbered(made)))
+    numbered = with_numbers(cut, _counts(spark, without_numbers(cut)))
     mapping = source.mapping
 
-    def work(piece: Piece) -> Iterator[pa.RecordBatch]:
-        return judged(piece.path, read(piece, mapping), Judge(catalogue), stored=stored)
+    def work(piece: FilePiece) -> Iterator[pa.RecordBatch]:
+        rows = read(piece, mapping)
+        return validate_rows(piece.path, rows, Validator(catalogue), stored=stored)
 
-    return spread(spark, made, Piece, work=work, schema=DDL)
+    return spread(spark, numbered, FilePiece, work=work, schema=DDL)
 
 
-def _counts(spark: SparkSession, made: Sequence[Piece]) -> dict[tuple[str, int], int]:
-    if not made:
+def _counts(spark: SparkSession, pieces: Sequence[FilePiece]) -> dict[tuple[str, int], int]:
+    if not pieces:
         return {}
 
-    def work(piece: Piece) -> Iterator[pa.RecordBatch]:
-        told = {"path": [piece.path], "begin": [piece.begin], "lines": [count_lines(piece)]}
-        yield pa.RecordBatch.from_pydict(told)
+    def work(piece: FilePiece) -> Iterator[pa.RecordBatch]:
+        count = {"path": piece.path, "begin": piece.begin, "lines": count_lines(piece)}
+        yield pa.RecordBatch.from_pylist([count])
 
-    found = spread(spark, made, Piece, work=work, schema="path string, begin bigint, lines bigint")
-    return {(row["path"], row["begin"]): row["lines"] for row in found.collect()}
+    schema = "path string, begin bigint, lines bigint"
+    counts = spread(spark, pieces, FilePiece, work=work, schema=schema).collect()
+    return {(row["path"], row["begin"]): row["lines"] for row in counts}
 
 
-def _found(batch: pa.RecordBatch) -> Iterator[Found]:
+def _source_rows(batch: pa.RecordBatch) -> Iterator[SourceRow]:
     """Stored notifications as claims; their line is their sequence."""
     names = {name: name for name in _OWN}
     rows = rows_of(batch, names)

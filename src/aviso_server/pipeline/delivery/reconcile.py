@@ -8,7 +8,6 @@ Rules
   of their values.
 """
 
-import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -21,7 +20,7 @@ from aviso_server.core.geometry import Area, Box
 from aviso_server.core.json import Json, compact
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Schema
-from aviso_server.pipeline.sink.options import Options as Sink
+from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import SourceOptions, read_options
@@ -37,59 +36,59 @@ class Forgotten(AvisoError):
     """The server no longer keeps what would tell; the message says what to do."""
 
 
-class Stored:
+class TargetStream:
     """Asks a server what its stream of an event type holds."""
 
-    def __init__(self, sink: Sink, event_type: str) -> None:
-        self._sink = sink
+    def __init__(self, target: Target, event_type: str) -> None:
+        self._target = target
         self._event_type = event_type
         self._schema: Schema | None = None
 
-    def last(self, bodies: Sequence[bytes]) -> int | None:
+    def end(self, bodies: Sequence[bytes]) -> int | None:
         """The last sequence of the stream now; None if it would take none of these requests."""
-        ways = self._asking(bodies)
-        if not ways:
+        filters = self._filters(bodies)
+        if not filters:
             return None
-        return ask(self._options(ways[0]), lambda log: _last(log, self._event_type))
+        return ask(self._options(filters[0]), lambda log: _last(log, self._event_type))
 
-    def of(self, bodies: Sequence[bytes], *, above: int) -> tuple[list[bool], int]:
+    def holds(self, bodies: Sequence[bytes], *, above: int) -> tuple[list[bool], int]:
         """For each request whether what it asks for was stored above a sequence, and where the
         stream ended then."""
-        contents = {number: content(item) for number, item in self._sound(bodies).items()}
+        contents = {number: content(item) for number, item in self._notifications(bodies).items()}
         wanted = set(contents.values())
-        there: Counter[Content] = Counter()
+        stored: Counter[Content] = Counter()
         reached = above
-        for identifier in self._asking(bodies):
-            found, last = ask(self._options(identifier), lambda log: self._tail(log, above, wanted))
+        for identifier in self._filters(bodies):
+            part, last = ask(self._options(identifier), lambda log: self._tail(log, above, wanted))
             # One that answers to several of the questions is one all the same.
-            there |= found
+            stored |= part
             reached = max(reached, last)
-        return _matched([contents.get(number) for number in range(len(bodies))], there), reached
+        return match([contents.get(number) for number in range(len(bodies))], stored), reached
 
     async def _tail(
         self, log: SourceLog, above: int, wanted: set[Content]
     ) -> tuple["Counter[Content]", int]:
-        there: Counter[Content] = Counter()
+        stored: Counter[Content] = Counter()
         last = await _last(log, self._event_type)
         if last <= above:
-            return there, last
+            return stored, last
         async with aclosing(log.read(Range(self._event_type, above + 1, last))) as parts:
             async for part in parts:
                 if part.lost:
-                    raise self._gone(*part.lost[0])
+                    raise self._forgotten(*part.lost[0])
                 records = (item for item in part.entries if isinstance(item, Record))
                 contents = (content(record.notification) for record in records)
-                there.update(item for item in contents if item in wanted)
-        return there, last
+                stored.update(item for item in contents if item in wanted)
+        return stored, last
 
-    def _gone(self, first: int, last: int) -> Forgotten:
+    def _forgotten(self, first: int, last: int) -> Forgotten:
         return Forgotten(
-            f"{self._sink.url} no longer keeps its notifications {first} to {last} of "
+            f"{self._target.url} no longer keeps its notifications {first} to {last} of "
             f"'{self._event_type}', so nobody can tell which of the last ones were published. "
             "Look at its end, and begin again behind it with another state folder"
         )
 
-    def _sound(self, bodies: Sequence[bytes]) -> dict[int, Notification]:
+    def _notifications(self, bodies: Sequence[bytes]) -> dict[int, Notification]:
         """What the server makes of requests; those that it rejects are absent."""
         schema = self.schema
         made = {}
@@ -102,12 +101,12 @@ class Stored:
                 continue
         return made
 
-    def _asking(self, bodies: Sequence[bytes]) -> list[dict[str, Json]]:
+    def _filters(self, bodies: Sequence[bytes]) -> list[dict[str, Json]]:
         """Identifiers of replay requests that all of these answer to, distinct."""
         schema = self.schema
         required = {field.name for field in schema.fields if field.required}
         ways: dict[bytes, dict[str, Json]] = {}
-        for item in self._sound(bodies).values():
+        for item in self._notifications(bodies).values():
             way: dict[str, Json] = {
                 name: text for name, text in item.identifier.items() if name in required
             }
@@ -124,13 +123,7 @@ class Stored:
         return self._schema
 
     def _options(self, identifier: Mapping[str, Json]) -> SourceOptions:
-        given = {
-            "url": self._sink.url,
-            "eventType": self._event_type,
-            "filter": compact(dict(identifier)).decode(),
-            **_login(self._sink.authorization),
-        }
-        return read_options(given)
+        return read_options(self._target.source_options(self._event_type, identifier))
 
 
 def content(item: Notification) -> Content:
@@ -139,25 +132,25 @@ def content(item: Notification) -> Content:
     return tuple(sorted(item.identifier.items())), place, item.payload
 
 
-def _matched(contents: Sequence[Content | None], there: "Counter[Content]") -> list[bool]:
+def match(contents: Sequence[Content | None], stored: "Counter[Content]") -> list[bool]:
     """Which of ours are there; of equal ones the first, for they were sent in order.
 
     A stream may keep only the newest notification about a thing. So if a later one about the same
     thing is there, those before it were too: sent now, they would take its place.
     """
-    left = there.copy()
-    found = []
+    left = stored.copy()
+    held = []
     for item in contents:
-        found.append(item is not None and left[item] > 0)
+        held.append(item is not None and left[item] > 0)
         if item is not None:
             left[item] -= 1
     later: set[Content] = set()
     for number, item in reversed(list(enumerate(contents))):
-        if item is not None and found[number]:
+        if item is not None and held[number]:
             later.add(item[:2])
         elif item is not None and item[:2] in later:
-            found[number] = True
-    return found
+            held[number] = True
+    return held
 
 
 async def _last(log: SourceLog, event_type: str) -> int:
@@ -178,14 +171,3 @@ def _around(item: Notification) -> Json:
     )
     low, high = (wide.min_lat, wide.min_lon), (wide.max_lat, wide.max_lon)
     return cast("Json", [low, (low[0], high[1]), high, (high[0], low[1]), low])
-
-
-def _login(authorization: str | None) -> dict[str, str]:
-    """The source's options for what the sink sends as a header."""
-    if authorization is None:
-        return {}
-    scheme, _, rest = authorization.partition(" ")
-    if scheme == "Bearer":
-        return {"token": rest}
-    user, _, word = base64.b64decode(rest).decode().partition(":")
-    return {"username": user, "password": word}

@@ -10,18 +10,17 @@ from support.config import document
 from support.process import server_process
 from support.source import SAMPLES
 
-from aviso_server.pipeline.sink.client import Client
-from aviso_server.pipeline.sink.options import Options
-from aviso_server.pipeline.sink.request import Request, Row
-from aviso_server.pipeline.sink.stored import Stored, _matched
+from aviso_server.pipeline.delivery.client import Client
+from aviso_server.pipeline.delivery.reconcile import TargetStream, match
+from aviso_server.pipeline.delivery.target import Target
 
 
 @pytest.fixture(scope="module")
-def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Options]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A server, and how to publish to it."""
     folder = tmp_path_factory.mktemp("server")
     with server_process(document(), folder) as server:
-        yield Options(url=server.url)
+        yield Target(url=server.url)
 
 
 def body(event_type: str, identifier: Any, payload: Any) -> bytes:
@@ -31,51 +30,50 @@ def body(event_type: str, identifier: Any, payload: Any) -> bytes:
     ).encode()
 
 
-def publish(sink: Options, bodies: list[bytes]) -> None:
+def publish(target: Target, bodies: list[bytes]) -> None:
     """Store them, in order."""
-    client = Client(sink)
-    row = Row(None, None, None)
-    for number, text in enumerate(bodies):
-        client.post([Request(row, f"{number}", text)])
+    client = Client(target)
+    for text in bodies:
+        client.post([text])
     client.close()
 
 
 @pytest.mark.parametrize("event_type", [name for name in SAMPLES if name != "Foo"])
-def test_what_was_stored_is_found(sink: Options, event_type: str) -> None:
+def test_what_was_stored_is_found(target: Target, event_type: str) -> None:
     """Whatever its fields, required places too; equal ones count as often as they are there."""
     identifier, _ = SAMPLES[event_type]
     sent = [body(event_type, identifier, n) for n in (1, 2, 2, 3)]
-    stored = Stored(sink, event_type)
-    assert stored.last(sent) == 0
-    publish(sink, sent)
+    stream = TargetStream(target, event_type)
+    assert stream.end(sent) == 0
+    publish(target, sent)
     more = [*sent, sent[1], body(event_type, identifier, 9)]
-    assert stored.of(more, above=0) == ([True, True, True, True, False, False], 4)
-    assert stored.of(sent[3:], above=3) == ([True], 4)
-    assert stored.of(sent, above=4) == ([False] * 4, 4)
+    assert stream.holds(more, above=0) == ([True, True, True, True, False, False], 4)
+    assert stream.holds(sent[3:], above=3) == ([True], 4)
+    assert stream.holds(sent, above=4) == ([False] * 4, 4)
 
 
-def test_requests_that_are_rejected_are_not_there(sink: Options) -> None:
+def test_requests_that_are_rejected_are_not_there(target: Target) -> None:
     """They tell nothing about the stream either."""
     wrong = body("extreme", {"nothing": 1}, 1)
-    stored = Stored(sink, "extreme")
-    assert stored.last([wrong]) is None
-    assert stored.of([wrong], above=0) == ([False], 0)
+    stream = TargetStream(target, "extreme")
+    assert stream.end([wrong]) is None
+    assert stream.holds([wrong], above=0) == ([False], 0)
 
 
-def test_values_are_compared_as_the_server_writes_them(sink: Options) -> None:
+def test_values_are_compared_as_the_server_writes_them(target: Target) -> None:
     """What the source spells 1.50 the server may keep as 1.5."""
-    stored = Stored(sink, "extreme")
+    stream = TargetStream(target, "extreme")
     sent = [
         body("extreme", {"region": "NORTH", "run_time": "6", "severity": "07", "anomaly": 1.50}, {})
     ]
-    last = stored.last(sent)
+    last = stream.end(sent)
     assert last is not None
-    publish(sink, sent)
-    assert stored.of(sent, above=last) == ([True], last + 1)
+    publish(target, sent)
+    assert stream.holds(sent, above=last) == ([True], last + 1)
 
 
 def test_superseded_ones_were_stored() -> None:
     """A stream that keeps one of each thing has only the last; those before are not sent again."""
     a1, a2, b1 = (("a",), None, b"1"), (("a",), None, b"2"), (("b",), None, b"1")
-    assert _matched([a1, b1, a2], Counter([a2])) == [True, False, True]
-    assert _matched([a1, None, a1], Counter([a1])) == [True, False, False]
+    assert match([a1, b1, a2], Counter([a2])) == [True, False, True]
+    assert match([a1, None, a1], Counter([a1])) == [True, False, False]

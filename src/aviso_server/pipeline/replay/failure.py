@@ -18,15 +18,15 @@ def spark_failures() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise ReplayFailed(_told(error)) from error
+        raise ReplayFailed(_reason(error)) from error
     except Exception as error:
         # Errors of the JVM are py4j's, which has no common class that we may name.
         if not type(error).__module__.startswith("py4j"):
             raise
-        raise ReplayFailed(_told(error)) from error
+        raise ReplayFailed(_reason(error)) from error
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """The error of ours behind it, else the innermost cause."""
     text = str(error)
     known = read_failure(text)

@@ -16,7 +16,7 @@ from pyarrow import fs
 from aviso_server.lake.layout import TEXTS, TIME
 from aviso_server.pipeline.sink.request import Refusal, Row
 
-LETTERS = pa.schema(
+REJECTED = pa.schema(
     [
         pa.field("event_type", pa.string()),
         pa.field("identifier", TEXTS),  # what is not text is JSON text
@@ -37,8 +37,8 @@ FLUSH = 10_000
 """Rows kept in memory before they are written."""
 
 
-class Letters:
-    """The dead-letter file of one task; it is made with the first letter."""
+class RejectedFile:
+    """The dead-letter file of one task; it is made with the first rejected row."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._files, self._folder = fs.FileSystem.from_uri(folder)
@@ -71,13 +71,13 @@ class Letters:
             return
         if self._writer is None:
             self._files.create_dir(self._folder, recursive=True)
-            self._writer = pq.ParquetWriter(self._draft, LETTERS, filesystem=self._files)
-        self._writer.write_batch(letters(self._waiting))
+            self._writer = pq.ParquetWriter(self._draft, REJECTED, filesystem=self._files)
+        self._writer.write_batch(rejected_rows(self._waiting))
         self._waiting.clear()
 
 
-def letters(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatch:
-    """Refusals as rows of LETTERS."""
+def rejected_rows(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatch:
+    """Refusals as rows of REJECTED."""
     rows = [
         {
             "event_type": refusal.row.event_type,
@@ -95,7 +95,7 @@ def letters(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatch:
         }
         for refusal, at in refusals
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=LETTERS)
+    return pa.RecordBatch.from_pylist(rows, schema=REJECTED)
 
 
 def _texts(row: Row) -> list[tuple[str, str | None]] | None:

@@ -1,8 +1,8 @@
-"""Judging claims by the very rules of the server: core's, in core's order. Pure.
+"""Validating claims by the very rules of the server: core's, in core's order. Pure.
 
 Histories say the same thing again and again: the same identifier with another payload. What was
 found about an event type and an identifier, as they are spelled, is remembered; only the payload
-is then looked at anew. Whatever is wrong is found by core itself, so its words are the server's.
+is then validated again. Whatever is wrong is found by core itself, so its words are the server's.
 """
 
 import re
@@ -35,22 +35,22 @@ class Rejection:
     reason: str
 
 
-class Judge:
-    """Decides about claims; one for each task."""
+class Validator:
+    """Validates claims; one for each task."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._known: dict[tuple[bytes | None, bytes], Notification] = {}
 
-    def decide(self, claim: Claim) -> Notification | Rejection:
+    def validate(self, claim: Claim) -> Notification | Rejection:
         """The notification that a server with this catalogue would store, or why none."""
         try:
-            known = self._found(claim)
-            return known if known is not None else self._examined(claim)
+            known = self._recall(claim)
+            return known if known is not None else self._examine(claim)
         except RequestError as error:
-            return rejection(error)
+            return rejection_of(error)
 
-    def _found(self, claim: Claim) -> Notification | None:
+    def _recall(self, claim: Claim) -> Notification | None:
         """By what is remembered; None where the rules must be asked."""
         if claim.payload is None or claim.identifier is None or claim.others:
             return None
@@ -66,18 +66,18 @@ class Judge:
             known.event_type, known.tokens, known.identifier, known.geometry, payload
         )
 
-    def _examined(self, claim: Claim) -> Notification:
+    def _examine(self, claim: Claim) -> Notification:
         request = parse_request(claim.body)
         refuse_misplaced(request)
-        made = notification_of(self._catalogue.find(request.event_type), request)
+        notification = notification_of(self._catalogue.find(request.event_type), request)
         if claim.identifier is not None and claim.payload is not None and not claim.others:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            self._known[claim.event_type, claim.identifier] = made
-        return made
+            self._known[claim.event_type, claim.identifier] = notification
+        return notification
 
 
-def rejection(error: AvisoError) -> Rejection:
-    """An error as a reason."""
+def rejection_of(error: AvisoError) -> Rejection:
+    """An error as a reason; the field is a convenience for people who sort them."""
     code = _WORDS.sub("_", type(error).__name__).upper()
     return Rejection(code, error.field, error.message)

@@ -1,4 +1,4 @@
-"""Judging claims: the rules of core, remembered where that pays."""
+"""Validating claims: the rules of core, remembered where that pays."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from aviso_server.core.json import Json, compact
 from aviso_server.core.notification import Notification
 from aviso_server.core.wire import parse_request
 from aviso_server.pipeline.ingest.claim import read_line
-from aviso_server.pipeline.ingest.judge import Judge, Rejection
+from aviso_server.pipeline.ingest.validate import Rejection, Validator
 from aviso_server.settings import load
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
@@ -51,21 +51,21 @@ def by_core(body: bytes) -> Notification | str:
 
 
 @given(st.lists(requests, min_size=1, max_size=12))
-def test_the_judge_decides_as_the_server(rows: list[dict[str, Json]]) -> None:
-    """Whatever was judged before: the same notifications, the same words of refusal."""
-    judge = Judge(CATALOGUE)
+def test_rows_are_validated_as_by_the_server(rows: list[dict[str, Json]]) -> None:
+    """Whatever was validated before: the same notifications, the same words of refusal."""
+    validator = Validator(CATALOGUE)
     for row in [*rows, *rows]:
         body = compact(row)
-        found = judge.decide(read_line(body))
+        found = validator.validate(read_line(body))
         assert (found.reason if isinstance(found, Rejection) else found) == by_core(body)
 
 
 def test_remembering_saves_the_rules() -> None:
     """The second row of an identifier takes no look at the schema, and has its own payload."""
-    judge = Judge(CATALOGUE)
+    validator = Validator(CATALOGUE)
     lines = [compact({"event_type": "mars", "identifier": FULL, "payload": n}) for n in range(3)]
-    found = [judge.decide(read_line(line)) for line in lines]
-    assert len(judge._known) == 1
+    found = [validator.validate(read_line(line)) for line in lines]
+    assert len(validator._known) == 1
     assert [item.payload for item in found if isinstance(item, Notification)] == [b"0", b"1", b"2"]
 
 
@@ -79,9 +79,9 @@ def test_remembering_saves_the_rules() -> None:
         (7, "WRONG_SHAPE", "identifier"),
     ],
 )
-def test_rejections_name_the_field(identifier: Json, code: str, field: str) -> None:
-    """Code and field are told beside the reason."""
-    found = Judge(CATALOGUE).decide(
+def test_rejections_name_the_field(identifier: Json, code: str, field: str | None) -> None:
+    """Code and field are given beside the reason."""
+    found = Validator(CATALOGUE).validate(
         read_line(compact({"event_type": "mars", "identifier": identifier}))
     )
     assert isinstance(found, Rejection)
@@ -90,11 +90,11 @@ def test_rejections_name_the_field(identifier: Json, code: str, field: str) -> N
 
 def test_nesting_is_limited_for_remembered_rows_too() -> None:
     """A payload that is too deep is refused as a whole request would be."""
-    judge = Judge(CATALOGUE)
+    validator = Validator(CATALOGUE)
     for depth in (1, 127, 128, 200):
         body = compact({"event_type": "mars", "identifier": FULL, "payload": 1})
         line = body.replace(b":1,", b":1,").replace(
             b'"payload":1', b'"payload":' + b"[" * depth + b"]" * depth
         )
-        found = judge.decide(read_line(line))
+        found = validator.validate(read_line(line))
         assert (found.reason if isinstance(found, Rejection) else found) == by_core(line)
