@@ -45,7 +45,7 @@ from aviso_server.core.notification import Notification, Record, Unreadable
 from aviso_server.core.operation import Operation
 from aviso_server.core.topic import TopicError, parse_subject, subject
 from aviso_server.core.wire import parse_wipe
-from aviso_server.http.body import _decoded
+from aviso_server.http.body import _decode
 from aviso_server.lake import wkb
 from aviso_server.lake.record import batch_to_records, records_to_batch, storable
 from aviso_server.pipeline.delivery.client import NotSent, _problem, _results
@@ -146,7 +146,7 @@ def test_any_encoded_body_is_decoded_or_refused(
     gzip = bytes.fromhex("1f8b08000000000002ffabae050043bfa6a302000000")
     for body in (noise, damaged(gzip, slips)):
         with suppress(MalformedBody, BodyTooLarge):
-            _decoded(body, encoding, 1000)
+            _decode(body, encoding, 1000)
 
 
 @given(st.binary(max_size=80), st.integers(1, 20))

@@ -11,7 +11,7 @@ from support.journal import recorded
 from support.raw import PATIENCE_S, Wire, chunked, request, wired
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
-from aviso_server.http.connection import Rules
+from aviso_server.http.connection import ConnectionRules
 
 CHUNKED = (
     b"POST /api/v1/notification HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -23,7 +23,7 @@ GOOD = b'{"event_type":"ev","identifier":{"region":"n"}}'
 async def served() -> AsyncIterator[Edge]:
     """An edge with short time limits."""
     async with edge(
-        settings(), Parts(connections=Rules(head_s=0.3, idle_s=0.3, linger_s=0.3))
+        settings(), Parts(connections=ConnectionRules(head_s=0.3, idle_s=0.3, linger_s=0.3))
     ) as started:
         yield started
 
@@ -62,7 +62,7 @@ async def test_bad_heads_are_400_without_an_id(served: Edge, head: bytes) -> Non
         assert await wire.rest() == b""
 
 
-LARGE = Rules().max_head_bytes
+LARGE = ConnectionRules().max_head_bytes
 HEAD = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -190,7 +190,7 @@ async def test_an_idle_connection_is_closed(served: Edge) -> None:
 
 async def test_an_idle_connection_is_kept_longer_than_a_head_may_take() -> None:
     """Pools of clients keep connections for a while, and must not meet the close."""
-    rules = Rules(head_s=0.2, idle_s=60)
+    rules = ConnectionRules(head_s=0.2, idle_s=60)
     async with (
         edge(settings(), Parts(connections=rules)) as patient,
         wired(patient.running) as kept,
@@ -205,7 +205,7 @@ async def test_an_idle_connection_is_kept_longer_than_a_head_may_take() -> None:
 
 async def test_a_head_that_stops_half_way_does_not_end_the_request_before_it() -> None:
     """What follows a request that is in progress is waited for as long as that takes."""
-    rules = Rules(head_s=0.2)
+    rules = ConnectionRules(head_s=0.2)
     body = b'{"event_type":"ev","identifier":{}}'
     async with (
         edge(settings(), Parts(connections=rules)) as patient,

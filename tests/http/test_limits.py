@@ -18,8 +18,8 @@ from support.server import Client, connected
 from aviso_server.core import footprint
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json
-from aviso_server.http.connection import Rules
-from aviso_server.http.limits import MAX_BUCKETS, Bounds, Caller, Limits, TooManyRequests
+from aviso_server.http.connection import ConnectionRules
+from aviso_server.http.limits import MAX_BUCKETS, Allowance, Caller, Limiter, TooManyRequests
 from aviso_server.server.build import limit_bounds
 
 ALICE = Caller("10.0.0.1", "r/alice")
@@ -37,14 +37,14 @@ class Clock:
         return self.now
 
 
-def limited(**bounds: int) -> tuple[Limits, Clock]:
+def limited(**bounds: int) -> tuple[Limiter, Clock]:
     """Limits on a clock of their own."""
     clock = Clock()
-    return Limits(Bounds(**bounds), clock), clock
+    return Limiter(Allowance(**bounds), clock), clock
 
 
 @contextmanager
-def opening(limits: Limits, *callers: Caller) -> Iterator[None]:
+def opening(limits: Limiter, *callers: Caller) -> Iterator[None]:
     """Streams of these callers, all open."""
     with ExitStack() as stack:
         for caller in callers:
@@ -101,7 +101,7 @@ def test_what_streams_take_together_is_bounded() -> None:
 
 def test_a_suite_may_open_thousands_of_streams_from_one_host() -> None:
     """By default one user may follow thousands of events from one address, but not take all."""
-    limits = Limits(limit_bounds(settings()), Clock())
+    limits = Limiter(limit_bounds(settings()), Clock())
     plain = footprint.of_stream(Filter((("region", "n"),)))
     with ExitStack() as stack:
         for _ in range(5000):
@@ -270,7 +270,7 @@ async def test_a_body_that_does_not_arrive_is_408(sent: bytes) -> None:
     """The connection is not held for a client that stopped in its body."""
     brisk = settings({"application": {"body_timeout_seconds": 1}})
     async with (
-        edge(brisk, Parts(connections=Rules(linger_s=0.1))) as served,
+        edge(brisk, Parts(connections=ConnectionRules(linger_s=0.1))) as served,
         wired(served.running) as wire,
     ):
         head = f"POST /api/v1/notification HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}"

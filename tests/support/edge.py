@@ -17,7 +17,7 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
-from aviso_server.http.connection import Rules
+from aviso_server.http.connection import ConnectionRules
 from aviso_server.http.site import Site
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.history import Tiers
@@ -40,7 +40,7 @@ class Parts:
     now_ns: Callable[[], int] = time.time_ns
     renderer: Renderer | None = None
     rules: StreamRules = field(default_factory=StreamRules)
-    connections: Rules = field(default_factory=Rules)
+    connections: ConnectionRules = field(default_factory=ConnectionRules)
 
 
 @dataclass(frozen=True)

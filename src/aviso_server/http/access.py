@@ -1,11 +1,12 @@
 """Access control at the edge: the policy of the matched route, and every refusal's answer.
 
-``guarded`` runs after routing. It looks at the route that aiohttp matched, never at the path's
+``guard`` runs after routing. It looks at the route that aiohttp matched, never at the path's
 text, so a spelling that reaches a handler has been judged as that handler's route. A route that
 nobody gave a policy is for administrators. Unknown paths and wrong methods are answered before
 any credential is looked at.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -23,6 +24,7 @@ from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.http.answers import AuthCheckResponse
 from aviso_server.http.errors import JSON_TYPE, row_of
+from aviso_server.http.limits import Caller
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.http.tracing import TRACE
 from aviso_server.relay.query import Query
@@ -36,7 +38,7 @@ POLICIES: web.AppKey[dict[web.AbstractRoute, Policy]] = web.AppKey("policies", d
 
 
 @web.middleware
-async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Let a request through to its handler if the route's policy allows; answer refusals."""
     gate = request.app[SERVICES].gate
     matched = request.match_info
@@ -51,7 +53,7 @@ async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse
         return await handler(request)
     except Refusal as refusal:
         _log_denied(request, refusal)
-        return _refused(gate, refusal, request[REQUEST_ID])
+        return _refusal(gate, refusal, request[REQUEST_ID])
 
 
 def actor(request: web.Request) -> dict[str, str]:
@@ -61,6 +63,27 @@ def actor(request: web.Request) -> dict[str, str]:
     if identity is None:
         return {"username": "anonymous", "auth_realm": "none", **trace}
     return {"username": identity.username, "auth_realm": identity.realm or "none", **trace}
+
+
+def caller(request: web.Request) -> Caller:
+    """The caller; the same name in two realms is two users."""
+    identity = request.get(IDENTITY)
+    address = request.remote or ""
+    if identity is None:
+        return Caller(address)
+    return Caller(address, f"{identity.realm or ''}/{identity.username}")
+
+
+def key_owner(request: web.Request) -> str:
+    """Whom idempotency keys belong to: user and realm, or everybody anonymous together.
+
+    A digest, because names may hold anything and the key is stored; the same on every node.
+    """
+    identity = request.get(IDENTITY)
+    if identity is None:
+        return "anonymous"
+    name = msgspec.json.encode([identity.realm, identity.username])
+    return hashlib.sha256(name).hexdigest()[:32]
 
 
 def admission(request: web.Request, operation: Operation) -> Callable[[Schema], None]:
@@ -107,7 +130,7 @@ async def auth_check(request: web.Request) -> web.Response:
     return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
 
 
-def _refused(gate: Gate, refusal: Refusal, request_id: str) -> web.Response:
+def _refusal(gate: Gate, refusal: Refusal, request_id: str) -> web.Response:
     """The error object of a refusal: without ``details``, which are for the log only."""
     row = row_of(refusal, Operation.NOTIFY)
     body: dict[str, Json] = {

@@ -25,24 +25,24 @@ async def wipe_stream(request: web.Request) -> web.Response:
     except (BodyTooLarge, BodyTooSlow) as error:
         return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
     except RequestError as error:
-        return _wiped(request, 400, error.message)
+        return _wipe_answer(request, 400, error.message)
     journal = journal.bind(stream_name=name)
     journal.info("Wipe requested", event_name="admin.stream.wipe.requested")
     try:
         stream_key, purged = await services.administration.wipe(name)
     except NotFound as error:
         journal.warning("Stream not found", event_name="admin.stream.wipe.not_found")
-        return _wiped(request, 404, error.message)
+        return _wipe_answer(request, 404, error.message)
     except Exception as error:  # noqa: BLE001 - whatever the store says, the administrator is told
         journal.error("Wipe failed", event_name="admin.stream.wipe.failed", error=str(error))
-        return _wiped(request, 500, f"Failed to wipe stream: {error}")
+        return _wipe_answer(request, 500, f"Failed to wipe stream: {error}")
     journal.info(
         "Stream wiped",
         event_name="admin.stream.wipe.succeeded",
         stream_key=stream_key,
         messages_purged=purged,
     )
-    return _wiped(request, 200, f"Successfully wiped stream: {name}")
+    return _wipe_answer(request, 200, f"Successfully wiped stream: {name}")
 
 
 async def wipe_all(request: web.Request) -> web.Response:
@@ -53,14 +53,14 @@ async def wipe_all(request: web.Request) -> web.Response:
         purged = await request.app[SERVICES].administration.wipe_all()
     except Exception as error:  # noqa: BLE001 - whatever the store says, the administrator is told
         journal.error("Wipe failed", event_name="admin.all.wipe.failed", error=str(error))
-        return _wiped(request, 500, f"Failed to wipe all data: {error}")
+        return _wipe_answer(request, 500, f"Failed to wipe all data: {error}")
     journal.warning(
         "Everything wiped",
         event_name="admin.all.wipe.succeeded",
         streams_purged=len(purged),
         messages_purged=sum(purged.values()),
     )
-    return _wiped(request, 200, "Successfully wiped all data")
+    return _wipe_answer(request, 200, "Successfully wiped all data")
 
 
 async def delete_notification(request: web.Request) -> web.Response:
@@ -73,21 +73,21 @@ async def delete_notification(request: web.Request) -> web.Response:
         stream_key, _ = await request.app[SERVICES].administration.delete(notification_id)
     except InvalidRequest as error:
         journal.warning("Invalid id", event_name="admin.notification.delete.invalid_id")
-        return _deleted(request, 400, error.message)
+        return _delete_answer(request, 400, error.message)
     except NotFound as error:
         journal.warning("Not found", event_name="admin.notification.delete.not_found")
-        return _deleted(request, 404, error.message)
+        return _delete_answer(request, 404, error.message)
     except Exception as error:  # noqa: BLE001 - whatever the store says, the administrator is told
         journal.error(
             "Delete failed", event_name="admin.notification.delete.failed", error=str(error)
         )
-        return _deleted(request, 500, f"Failed to delete notification: {error}")
+        return _delete_answer(request, 500, f"Failed to delete notification: {error}")
     journal.info(
         "Notification deleted",
         event_name="admin.notification.delete.succeeded",
         stream_key=stream_key,
     )
-    return _deleted(request, 200, "Notification deleted")
+    return _delete_answer(request, 200, "Notification deleted")
 
 
 def _journal(request: web.Request) -> structlog.typing.FilteringBoundLogger:
@@ -97,12 +97,12 @@ def _journal(request: web.Request) -> structlog.typing.FilteringBoundLogger:
     return journal
 
 
-def _wiped(request: web.Request, status: int, message: str) -> web.Response:
+def _wipe_answer(request: web.Request, status: int, message: str) -> web.Response:
     answer = WipeResponse(success=status == 200, message=message, request_id=request[REQUEST_ID])
     return _answer(answer, status)
 
 
-def _deleted(request: web.Request, status: int, message: str) -> web.Response:
+def _delete_answer(request: web.Request, status: int, message: str) -> web.Response:
     answer = DeleteNotificationResponse(
         success=status == 200,
         message=message,

@@ -8,10 +8,10 @@ from aiohttp import web
 from aviso_server.auth.access import Policy
 from aviso_server.auth.gate import Gate
 from aviso_server.http import admin, batch, files, health, notify, overview, schema, stream
-from aviso_server.http.access import POLICIES, auth_check, guarded
+from aviso_server.http.access import POLICIES, auth_check, guard
 from aviso_server.http.body import answer_expectation
 from aviso_server.http.metrics import RequestMeter
-from aviso_server.http.middleware import finish_headers, identified
+from aviso_server.http.middleware import finish_headers, identify
 from aviso_server.http.overload import Shedding
 from aviso_server.http.services import SERVICES, Services
 from aviso_server.relay.overview import Overview
@@ -58,7 +58,7 @@ def build_app(services: Services) -> web.Application:
     """The application over its services."""
     # Bodies are bounded by read_body, which also answers in the protocol's words.
     app = web.Application(
-        middlewares=[identified, Shedding(services).shed, guarded],
+        middlewares=[identify, Shedding(services).shed, guard],
         client_max_size=services.max_body_bytes,
     )
     app[SERVICES] = services

@@ -16,10 +16,9 @@ from aviso_server.core.batch import Span, check_element, is_array, split
 from aviso_server.core.errors import BodyTooLarge, RequestError
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
-from aviso_server.http.access import actor, admission
+from aviso_server.http.access import actor, admission, caller, key_owner
 from aviso_server.http.answers import BatchResponse, ItemAccepted, ItemRefused
 from aviso_server.http.body import read_body
-from aviso_server.http.caller import caller, key_owner
 from aviso_server.http.errors import JSON_TYPE, error_answer, row_of
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused

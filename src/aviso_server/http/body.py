@@ -40,22 +40,22 @@ async def read_body(
         return received
     hold(limit)
     # Small ones inflate as well: up to a thousand times their size, so the limit decides.
-    return await aside(limit, partial(_decoded, received, encoding, limit))
+    return await aside(limit, partial(_decode, received, encoding, limit))
 
 
 async def _in_time(request: web.Request, limit: int, hold: Callable[[int], None]) -> bytes:
     """What arrives; BodyTooSlow if that takes too long, however little by little it comes."""
     if request.content.is_eof():  # all is there: most bodies come together with their head
-        return await _received(request.content, limit, hold)
+        return await _receive(request.content, limit, hold)
     limit_s = request.app[SERVICES].body_timeout_s
     try:
         async with asyncio.timeout(limit_s):
-            return await _received(request.content, limit, hold)
+            return await _receive(request.content, limit, hold)
     except TimeoutError:
         raise BodyTooSlow(limit_s) from None
 
 
-async def _received(content: StreamReader, limit: int, hold: Callable[[int], None]) -> bytes:
+async def _receive(content: StreamReader, limit: int, hold: Callable[[int], None]) -> bytes:
     """What arrives, up to the limit; most bodies are there in one piece."""
     piece = await content.readany()
     hold(len(piece))
@@ -85,17 +85,17 @@ async def answer_expectation(request: web.Request) -> None:
         request.writer.output_size = 0
 
 
-def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
+def _decode(body: bytes, encoding: str, limit: int) -> bytes:
     try:
         match encoding.lower():
             case "gzip" | "x-gzip":
-                return _inflated(body, _GZIP, limit)
+                return _inflate(body, _GZIP, limit)
             case "deflate":
                 # The name means zlib, but some clients send the bare stream.
                 try:
-                    return _inflated(body, _ZLIB, limit)
+                    return _inflate(body, _ZLIB, limit)
                 except zlib.error:
-                    return _inflated(body, _RAW, limit)
+                    return _inflate(body, _RAW, limit)
     except zlib.error:
         pass
     # Header bytes that are not UTF-8 arrive as lone surrogates, which no answer can carry.
@@ -103,7 +103,7 @@ def _decoded(body: bytes, encoding: str, limit: int) -> bytes:
     raise MalformedBody(f"JSON parsing failed: unsupported or corrupt content encoding '{shown}'")
 
 
-def _inflated(body: bytes, window: int, limit: int) -> bytes:
+def _inflate(body: bytes, window: int, limit: int) -> bytes:
     """Inflate at most ``limit`` bytes: a small body must not become a large one in memory."""
     inflater = zlib.decompressobj(window)
     inflated = inflater.decompress(body, limit + 1)

@@ -44,7 +44,7 @@ _TOO_MANY_FIELDS = "Too many headers received"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ConnectionRules:
     """What a connection may do, and for how long."""
 
     max_head_bytes: int = 131_072
@@ -58,7 +58,7 @@ class Rules:
     closed. Closing at once would reset it, and the client could lose an answer such as 413."""
 
 
-class Connection(RequestHandler):
+class ClientConnection(RequestHandler):
     """One client connection."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Connection(RequestHandler):
     _latest: StreamReader
     """Body of the request whose head came last."""
 
-    def __init__(self, server: web.Server, rules: Rules) -> None:
+    def __init__(self, server: web.Server, rules: ConnectionRules) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(
             server,
@@ -241,7 +241,7 @@ class Connection(RequestHandler):
     def log_exception(self, *args: object, **details: object) -> None:
         """Note what went wrong with a connection; failures of our own are logged by the routes."""
         structlog.get_logger().debug(
-            "Connection failed",
+            "ClientConnection failed",
             event_name="api.connection.failed",
             error=" ".join(map(str, args)),
             error_type=type(details.get("exc_info")).__name__,

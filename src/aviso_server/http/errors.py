@@ -33,7 +33,7 @@ RETRY_AFTER_S = 5
 """Told to clients while the store is away: longer than a reconnect or an election takes."""
 
 
-class Row(NamedTuple):
+class ErrorRow(NamedTuple):
     """How one class of errors is answered; None in ``code`` or ``error``: the operation's own."""
 
     status: int
@@ -41,27 +41,27 @@ class Row(NamedTuple):
     error: str | None
 
 
-INTERNAL_ERROR = Row(500, "INTERNAL_ERROR", "internal_error")
+INTERNAL_ERROR = ErrorRow(500, "INTERNAL_ERROR", "internal_error")
 
-TABLE: dict[type[AvisoError], Row] = {
-    BodyTooLarge: Row(413, "PAYLOAD_TOO_LARGE", "Payload Too Large"),
-    MalformedBody: Row(400, "INVALID_JSON", None),
-    UnknownMember: Row(400, "UNKNOWN_FIELD", None),
-    WrongShape: Row(400, "INVALID_REQUEST_SHAPE", None),
-    UnknownEventType: Row(400, "UNKNOWN_EVENT_TYPE", "unknown_event_type"),
-    InvalidRequest: Row(400, None, None),
-    TooManyRequests: Row(429, "TOO_MANY_REQUESTS", "Too Many Requests"),
-    BodyTooSlow: Row(408, "REQUEST_TIMEOUT", "Request Timeout"),
-    Overloaded: Row(503, "SERVER_OVERLOADED", "Server Overloaded"),
-    HeadTooLarge: Row(431, "REQUEST_HEAD_TOO_LARGE", "Request Head Too Large"),
-    KeyReused: Row(409, "IDEMPOTENCY_KEY_REUSED", "Idempotency Key Reused"),
-    Unauthorized: Row(401, "UNAUTHORIZED", "unauthorized"),
-    MalformedHeader: Row(401, "UNAUTHORIZED", "unauthorized"),
-    Forbidden: Row(403, "FORBIDDEN", "forbidden"),
-    Unavailable: Row(503, "SERVICE_UNAVAILABLE", "service_unavailable"),
+TABLE: dict[type[AvisoError], ErrorRow] = {
+    BodyTooLarge: ErrorRow(413, "PAYLOAD_TOO_LARGE", "Payload Too Large"),
+    MalformedBody: ErrorRow(400, "INVALID_JSON", None),
+    UnknownMember: ErrorRow(400, "UNKNOWN_FIELD", None),
+    WrongShape: ErrorRow(400, "INVALID_REQUEST_SHAPE", None),
+    UnknownEventType: ErrorRow(400, "UNKNOWN_EVENT_TYPE", "unknown_event_type"),
+    InvalidRequest: ErrorRow(400, None, None),
+    TooManyRequests: ErrorRow(429, "TOO_MANY_REQUESTS", "Too Many Requests"),
+    BodyTooSlow: ErrorRow(408, "REQUEST_TIMEOUT", "Request Timeout"),
+    Overloaded: ErrorRow(503, "SERVER_OVERLOADED", "Server Overloaded"),
+    HeadTooLarge: ErrorRow(431, "REQUEST_HEAD_TOO_LARGE", "Request Head Too Large"),
+    KeyReused: ErrorRow(409, "IDEMPOTENCY_KEY_REUSED", "Idempotency Key Reused"),
+    Unauthorized: ErrorRow(401, "UNAUTHORIZED", "unauthorized"),
+    MalformedHeader: ErrorRow(401, "UNAUTHORIZED", "unauthorized"),
+    Forbidden: ErrorRow(403, "FORBIDDEN", "forbidden"),
+    Unavailable: ErrorRow(503, "SERVICE_UNAVAILABLE", "service_unavailable"),
     Undecided: INTERNAL_ERROR,
-    StorageFailed: Row(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
-    SetupFailed: Row(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
+    StorageFailed: ErrorRow(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
+    SetupFailed: ErrorRow(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
 }
 
 _WORDS = {
@@ -71,11 +71,11 @@ _WORDS = {
 }
 
 
-def row_of(error: AvisoError, operation: Operation) -> Row:
+def row_of(error: AvisoError, operation: Operation) -> ErrorRow:
     """The table's row, with the operation's words filled in."""
     status, code, label = TABLE[type(error)]
     own_code, own_label = _WORDS[operation]
-    return Row(status, code or own_code, label or own_label)
+    return ErrorRow(status, code or own_code, label or own_label)
 
 
 def error_answer(

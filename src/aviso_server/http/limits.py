@@ -57,7 +57,7 @@ class HeadTooLarge(RequestError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Allowance:
     """How much is allowed; 0 is no limit."""
 
     streams: int = 0
@@ -100,10 +100,10 @@ class _Bucket:
 
 
 @dataclass(slots=True)
-class Limits:
+class Limiter:
     """Counts against the bounds, which may be replaced at any time."""
 
-    bounds: Bounds
+    bounds: Allowance
     clock: Callable[[], float]
     """Monotonic seconds."""
     _open: int = 0

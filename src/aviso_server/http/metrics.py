@@ -21,7 +21,7 @@ from aviso_server.core.errors import (
     WrongShape,
 )
 from aviso_server.core.schema import Catalogue
-from aviso_server.http.middleware import finish_headers, identified
+from aviso_server.http.middleware import finish_headers, identify
 from aviso_server.http.site import Site
 from aviso_server.telemetry.metrics import UNKNOWN, Metrics, Number, Timing
 
@@ -149,7 +149,7 @@ def _label(catalogue: Catalogue, event_type: str | None) -> str:
 
 
 @asynccontextmanager
-async def exposed(
+async def serve_metrics(
     listener: socket.socket, render: Callable[[], Awaitable[bytes]]
 ) -> AsyncIterator[None]:
     """Serve the metrics page on a socket of its own."""
@@ -157,7 +157,7 @@ async def exposed(
     async def page(_: web.Request) -> web.Response:
         return web.Response(body=await render(), headers={"Content-Type": CONTENT_TYPE})
 
-    app = web.Application(middlewares=[identified])
+    app = web.Application(middlewares=[identify])
     app.on_response_prepare.append(finish_headers)
     app.router.add_get(PATH, page, allow_head=True)
     runner = web.AppRunner(

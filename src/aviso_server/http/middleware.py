@@ -6,7 +6,7 @@ from uuid import uuid4
 import structlog
 from aiohttp import web
 
-from aviso_server.http.connection import Connection
+from aviso_server.http.connection import ClientConnection
 from aviso_server.http.errors import INTERNAL_ERROR, unexpected_answer
 from aviso_server.http.journal import chain_of
 from aviso_server.http.services import REQUEST_ID, SERVICES
@@ -15,7 +15,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware
-async def identified(request: web.Request, handler: _Handler) -> web.StreamResponse:
+async def identify(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Give the request a fresh id; an incoming one is ignored and never echoed."""
     request[REQUEST_ID] = str(uuid4())
     try:
@@ -67,4 +67,4 @@ def _is_last(request: web.BaseRequest) -> bool:
     """Whether the connection is closed behind the answer, which must say so."""
     services = request.app.get(SERVICES) if isinstance(request, web.Request) else None
     ending = services is not None and services.sources.stop.requested
-    return ending or (isinstance(request.protocol, Connection) and request.protocol.closing)
+    return ending or (isinstance(request.protocol, ClientConnection) and request.protocol.closing)

@@ -15,10 +15,9 @@ from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
-from aviso_server.http.access import actor, admission
+from aviso_server.http.access import actor, admission, caller, key_owner
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body
-from aviso_server.http.caller import caller, key_owner
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused

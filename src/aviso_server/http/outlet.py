@@ -41,7 +41,7 @@ class ChunkedOutlet:
         if not self._begun or not self._chunked:
             await self.send(chunk.frames)
             return
-        self._open.write(_encoded(chunk))
+        self._open.write(_encode(chunk))
         await self._writer.drain()
 
     def pass_on(self, chunk: Chunk) -> bool:
@@ -51,7 +51,7 @@ class ChunkedOutlet:
             return False
         if transport.is_closing() or transport.get_write_buffer_size():
             return False
-        transport.write(_encoded(chunk))
+        transport.write(_encode(chunk))
         return True
 
     @property
@@ -61,7 +61,7 @@ class ChunkedOutlet:
         return self._transport
 
 
-def _encoded(chunk: Chunk) -> bytes:
+def _encode(chunk: Chunk) -> bytes:
     """The chunk on the wire, made by the first connection that gets it and shared by all."""
     if chunk.encoded is None:
         frames = chunk.frames

@@ -53,14 +53,14 @@ class Shedding:
             return await handler(request)
         limit = self._services.limits.bounds.notifying
         if 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S:
-            return self._refused(request)
+            return self._refusal(request)
         self._in_progress += 1
         try:
             return await handler(request)
         finally:
             self._in_progress -= 1
 
-    def _refused(self, request: web.Request) -> web.Response:
+    def _refusal(self, request: web.Request) -> web.Response:
         error = Overloaded()
         self._report(request, error)
         count_refused(self._services.sources.metrics, self._services.catalogue, error, None)

@@ -76,12 +76,12 @@ def _backend(backend: Backend) -> BackendView:
 
 def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
     schema = seen.schema
-    readable = _allowed(admission(request, Operation.WATCH), schema)
+    readable = _may(admission(request, Operation.WATCH), schema)
     view = EventTypeView(
         event_type=schema.event_type,
         configured=not schema.generic,
         readable=readable,
-        writable=_allowed(admission(request, Operation.NOTIFY), schema),
+        writable=_may(admission(request, Operation.NOTIFY), schema),
     )
     asked = seen.totals is not None or seen.error is not None
     if not asked or not readable or not _countable(request, schema):
@@ -93,10 +93,10 @@ def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
         history_limit=limit,
         error=UNSET if seen.error is None else seen.error,
     )
-    return view if seen.totals is None else _counted(view, seen.totals)
+    return view if seen.totals is None else _with_numbers(view, seen.totals)
 
 
-def _counted(view: EventTypeView, totals: Totals) -> EventTypeView:
+def _with_numbers(view: EventTypeView, totals: Totals) -> EventTypeView:
     minute, five_minutes, hour = totals.rates
     newest_ns = totals.newest_ns
     return msgspec.structs.replace(
@@ -110,7 +110,7 @@ def _counted(view: EventTypeView, totals: Totals) -> EventTypeView:
     )
 
 
-def _allowed(admit: Callable[[Schema], None], schema: Schema) -> bool:
+def _may(admit: Callable[[Schema], None], schema: Schema) -> bool:
     try:
         admit(schema)
     except Refusal:

@@ -85,10 +85,10 @@ def swagger_asset(name: str) -> tuple[bytes, str] | None:
     if name == "swagger-initializer.js":
         return _SWAGGER_INITIALIZER.encode(), _JAVASCRIPT
     content_type = _VENDORED.get(name)
-    return None if content_type is None else (_vendored(name), content_type)
+    return None if content_type is None else (_vendor_file(name), content_type)
 
 
 @cache
-def _vendored(name: str) -> bytes:
+def _vendor_file(name: str) -> bytes:
     # Only names of the whitelist get here, so the cache holds five files at most.
     return (files("swagger_ui") / "static" / name).read_bytes()

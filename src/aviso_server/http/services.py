@@ -12,7 +12,7 @@ from aviso_server.backends.backend import Backend
 from aviso_server.core.schema import Catalogue
 from aviso_server.http.answers import ArchiveResponse
 from aviso_server.http.cors import Cors
-from aviso_server.http.limits import Limits
+from aviso_server.http.limits import Limiter
 from aviso_server.relay.admin import Administration
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.overview import Overview
@@ -35,7 +35,7 @@ class Services:
     now_ns: Callable[[], int]
     journal: FilteringBoundLogger
     """Bound once: asking structlog for a logger costs more than most of a request's work."""
-    limits: Limits
+    limits: Limiter
     cors: Cors
     max_body_bytes: int
     max_batch_bytes: int

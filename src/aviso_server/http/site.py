@@ -1,4 +1,4 @@
-"""The listening socket: connections are taken from it, and served by ``Connection``."""
+"""The listening socket: connections are taken from it, and served by ``ClientConnection``."""
 
 import asyncio
 import errno
@@ -11,7 +11,7 @@ from contextlib import suppress
 import structlog
 from aiohttp import web
 
-from aviso_server.http.connection import Connection, Rules
+from aviso_server.http.connection import ClientConnection, ConnectionRules
 from aviso_server.http.tls import HANDSHAKE_S
 from aviso_server.telemetry.sparing import Sparing
 
@@ -39,12 +39,12 @@ class Site(web.BaseSite):
         runner: web.AppRunner,
         listener: socket.socket,
         *,
-        rules: Rules | None = None,
+        rules: ConnectionRules | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(runner)
         self._listener = listener
-        self._rules = rules or Rules()
+        self._rules = rules or ConnectionRules()
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
         self._refusals = Sparing(LOG_EVERY_S, time.monotonic)
@@ -118,7 +118,7 @@ class Site(web.BaseSite):
             return
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Connection(server, self._rules),
+                lambda: ClientConnection(server, self._rules),
                 connection,
                 ssl=self._tls,
                 ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
@@ -129,5 +129,5 @@ class Site(web.BaseSite):
         except OSError as error:  # also those of TLS
             connection.close()
             structlog.get_logger().debug(
-                "Connection failed", event_name="api.connection.failed", error=str(error)
+                "ClientConnection failed", event_name="api.connection.failed", error=str(error)
             )

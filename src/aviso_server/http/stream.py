@@ -14,9 +14,8 @@ from aviso_server.core.errors import RequestError, SetupFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.wire import parse_request
-from aviso_server.http.access import IDENTITY, actor, admission, entitle, expiry_ns
+from aviso_server.http.access import IDENTITY, actor, admission, caller, entitle, expiry_ns
 from aviso_server.http.body import read_body
-from aviso_server.http.caller import caller
 from aviso_server.http.errors import error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.outlet import ChunkedOutlet
@@ -106,7 +105,7 @@ def _log_established(query: Query, who: Mapping[str, str], setup_s: float) -> No
         event_type=query.event_type,
         topic=query.topic,
         **who,
-        start_at=_shown(query.window.start),
+        start_at=_start_text(query.window.start),
         stream_mode=mode,
         setup_duration_ms=round(setup_s * 1000, 3),
     )
@@ -131,7 +130,7 @@ def _log_created(query: Query, rules: StreamRules) -> None:
     )
 
 
-def _shown(start: Start | None) -> str:
+def _start_text(start: Start | None) -> str:
     match start:
         case FromSequence(sequence):
             return str(sequence)

@@ -20,7 +20,7 @@ class Tracing:
         self._export = export
 
     @web.middleware
-    async def traced(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def trace(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Let a request through, inside a span."""
         span = self._export.request(request.headers)
         request[TRACE] = span.ids

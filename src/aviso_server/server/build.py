@@ -37,9 +37,9 @@ from aviso_server.backends.jetstream.options import (
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.schema import Schema
-from aviso_server.http.connection import Rules
+from aviso_server.http.connection import ConnectionRules
 from aviso_server.http.cors import Cors
-from aviso_server.http.limits import Bounds, Limits
+from aviso_server.http.limits import Allowance, Limiter
 from aviso_server.http.pages import PACKAGED_STATIC
 from aviso_server.http.services import Services
 from aviso_server.http.tls import TlsFiles, tls_context
@@ -238,7 +238,7 @@ def build_services(
         gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,
         now_ns=time.time_ns,
         journal=structlog.get_logger().bind(),
-        limits=Limits(limit_bounds(settings), time.monotonic),
+        limits=Limiter(limit_bounds(settings), time.monotonic),
         cors=Cors(frozenset(settings.application.cors_allowed_origins)),
         max_body_bytes=settings.application.max_body_bytes,
         max_batch_bytes=settings.application.max_batch_bytes,
@@ -251,10 +251,10 @@ def build_services(
     )
 
 
-def limit_bounds(settings: Settings) -> Bounds:
+def limit_bounds(settings: Settings) -> Allowance:
     """What callers may do."""
     chosen = settings.limits
-    return Bounds(
+    return Allowance(
         streams=chosen.max_streams,
         streams_per_user=chosen.max_streams_per_user,
         streams_per_address=chosen.max_streams_per_address,
@@ -266,10 +266,10 @@ def limit_bounds(settings: Settings) -> Bounds:
     )
 
 
-def connection_rules(settings: Settings) -> Rules:
+def connection_rules(settings: Settings) -> ConnectionRules:
     """What connections may do."""
     chosen = settings.application
-    return Rules(
+    return ConnectionRules(
         max_head_bytes=chosen.max_head_bytes,
         head_s=chosen.head_timeout_seconds,
         idle_s=chosen.idle_timeout_seconds,

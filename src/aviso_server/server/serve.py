@@ -24,12 +24,12 @@ from aviso_server.backends.metered import look, metered
 from aviso_server.core.errors import AvisoError
 from aviso_server.http.answers import ArchiveResponse
 from aviso_server.http.app import build_app
-from aviso_server.http.metrics import exposed
+from aviso_server.http.inflight import InFlight
+from aviso_server.http.metrics import serve_metrics
 from aviso_server.http.services import Services
 from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
 from aviso_server.http.tracing import Tracing
-from aviso_server.http.traffic import Traffic
 from aviso_server.relay.feed import Sources
 from aviso_server.relay.lake import LakeTier, behind
 from aviso_server.relay.pulse import Stop
@@ -165,7 +165,7 @@ async def serving(
         if job is not None:
             services.archive = partial(_archive_response, job)
             stack.push_async_callback(job.ended)  # before the backend, from which it reads
-        app, traffic = _counted(services, export)
+        app, in_flight = _counted(services, export)
         sample = partial(_sample, sources, backend, export)
         if cells is not None:
             stack.callback(asyncio.create_task(_sampling(sample)).cancel)
@@ -177,9 +177,9 @@ async def serving(
         listener = bind(*address, shared=shared)
         await stack.enter_async_context(sources.hub)
         site = await stack.enter_async_context(_listening(app, listener, settings, tls))
-        stack.enter_context(LoopWatch(metrics.loop_lag(), traffic.routes))
+        stack.enter_context(LoopWatch(metrics.loop_lag(), in_flight.routes))
         # Last in, first out: streams are asked to end, then what is in progress may end.
-        stack.push_async_callback(traffic.ended, within_s=grace_s)
+        stack.push_async_callback(in_flight.settle, within_s=grace_s)
         stack.push_async_callback(site.stop)
         stack.callback(sources.stop.request)
         if job is not None:
@@ -245,13 +245,13 @@ async def _listening(
         await runner.cleanup()
 
 
-def _counted(services: Services, export: Export | None) -> tuple[web.Application, Traffic]:
+def _counted(services: Services, export: Export | None) -> tuple[web.Application, InFlight]:
     """The application, and what is in progress in it."""
-    app, traffic = build_app(services), Traffic()
+    app, in_flight = build_app(services), InFlight()
     if export is not None:
-        app.middlewares.insert(0, Tracing(export).traced)
-    app.middlewares.insert(0, traffic.counted)
-    return app, traffic
+        app.middlewares.insert(0, Tracing(export).trace)
+    app.middlewares.insert(0, in_flight.count)
+    return app, in_flight
 
 
 async def _close(backend: Backend) -> None:
@@ -295,7 +295,7 @@ async def metrics_listener(
         "Metrics listener", event_name="startup.metrics.server.binding", host=host, port=port
     )
     listener = bind(host, port, remedy="Choose another metrics.port.")
-    async with exposed(listener, page):
+    async with serve_metrics(listener, page):
         yield listener.getsockname()[1]
 
 

@@ -15,7 +15,7 @@ _Kind = tuple[str, web.AbstractResource | None]
 """Method and route; few, for both are bounded."""
 
 
-class Traffic:
+class InFlight:
     """Knows the requests in progress, streams included."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Traffic:
         self._quiet.set()
 
     @web.middleware
-    async def counted(
+    async def count(
         self,
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
@@ -50,7 +50,7 @@ class Traffic:
         ended, self._ended = self._ended, set()
         return {f"{method} {_name(resource)}" for method, resource in ended.union(self._open)}
 
-    async def ended(self, *, within_s: float) -> None:
+    async def settle(self, *, within_s: float) -> None:
         """Wait until no request is in progress, but not longer than that."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
