@@ -1,5 +1,7 @@
 """From a notify request to a notification: the one definition of what may be announced."""
 
+from collections.abc import Callable
+
 from msgspec import UNSET
 
 from aviso_server.core.cursor import refuse_ends
@@ -15,14 +17,21 @@ _TRIMMED_FROM = 512
 """Payloads of more bytes are copied to their exact size."""
 
 
-def refuse_misplaced(request: NotificationRequest) -> None:
-    """Refuse what only makes sense when reading."""
+def _anybody(_: Schema) -> None:
+    """Where nobody is refused."""
+
+
+def notification_of(
+    schema: Schema, request: NotificationRequest, admit: Callable[[Schema], None] = _anybody
+) -> Notification:
+    """The notification that a request announces; the first rule it breaks, in the protocol's order.
+
+    ``admit`` raises for what the caller may not do; it is asked after members that only make sense
+    when reading, and before any value (docs/protocol.md#order-of-checks).
+    """
     refuse_ends(request)
     refuse_point(request.identifier)
-
-
-def notification_of(schema: Schema, request: NotificationRequest) -> Notification:
-    """Validate a request against its schema, in the protocol's order."""
+    admit(schema)
     identifier = announced(schema, request.identifier)
     if request.payload is UNSET and schema.payload_required:
         raise InvalidRequest(

@@ -9,11 +9,12 @@ from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.refusal import Refusal
-from aviso_server.core.announcement import notification_of, refuse_misplaced
+from aviso_server.core.announcement import notification_of
 from aviso_server.core.batch import check_key
 from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
+from aviso_server.core.schema import Schema
 from aviso_server.core.wire import parse_request
 from aviso_server.http.access import actor, admission, caller, key_owner
 from aviso_server.http.answers import NotificationResponse
@@ -39,10 +40,10 @@ async def notify(request: web.Request) -> web.Response:
         message = await aside(len(body), partial(parse_request, body))
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
-        refuse_misplaced(message)
-        admission(request, Operation.NOTIFY)(schema)
-        key = idempotency_key(request) or request_id
-        notification = await aside(len(body), partial(notification_of, schema, message))
+        notification = await aside(
+            len(body), partial(notification_of, schema, message, partial(_admit, request))
+        )
+        key = request.headers.get("Idempotency-Key", request_id)
         published = await publish(services.backend, notification, key=key, owner=key_owner(request))
     except (RequestError, StorageFailed) as error:
         count_refused(metrics, services.catalogue, error, event_type)
@@ -66,6 +67,11 @@ async def notify(request: web.Request) -> web.Response:
         topic=published.notification.topic,
     )
     return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+
+
+def _admit(request: web.Request, schema: Schema) -> None:
+    admission(request, Operation.NOTIFY)(schema)
+    idempotency_key(request)
 
 
 def idempotency_key(request: web.Request) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from aviso_server.backends.backend import Backend, Receipt
-from aviso_server.core.announcement import notification_of, refuse_misplaced
+from aviso_server.core.announcement import notification_of
 from aviso_server.core.batch import parse_item
 from aviso_server.core.errors import AvisoError, KeyReused, RequestError, StorageFailed
 from aviso_server.core.notification import Notification, Record
@@ -107,9 +107,7 @@ class Batch:
         try:
             schema = self.catalogue.find(request.event_type)
             event_type = schema.event_type
-            refuse_misplaced(request)
-            self.admit(schema)
-            return notification_of(schema, request), own_key
+            return notification_of(schema, request, self.admit), own_key
         except AvisoError as error:
             return Declined(error, event_type)
 

@@ -8,7 +8,7 @@ is then validated again. Whatever is wrong is found by core itself, so its words
 import re
 from dataclasses import dataclass
 
-from aviso_server.core.announcement import notification_of, refuse_misplaced
+from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import AvisoError, RequestError
 from aviso_server.core.json import compact, parse, refuse_excess
 from aviso_server.core.notification import Notification
@@ -68,7 +68,6 @@ class Validator:
 
     def _examine(self, claim: Claim) -> Notification:
         request = parse_request(claim.body)
-        refuse_misplaced(request)
         notification = notification_of(self._catalogue.find(request.event_type), request)
         if claim.identifier is not None and claim.payload is not None and not claim.others:
             if len(self._known) >= REMEMBERED:
