@@ -116,8 +116,8 @@ soak: setup ## Fuzz for longer, with other examples in every run; then load a se
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py
 
-pictures: setup browser ## Take the pictures of the console in docs/pictures again
-	@AVISO_PICTURES=docs/pictures $(BIN)/pytest -q tests/console/test_pictures.py
+pictures: setup java browser ## Take the pictures of the console in docs/pictures again
+	@PYTHONPATH=tests $(BIN)/python tools/pictures.py docs/pictures
 
 wheel: setup ## Build the sdist and the wheel, and start a server from the wheel in an empty environment
 	@rm -rf dist

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from support.access import ADMIN, PROTECTED, READ_ONLY, WRITER, proxy_auth, token
-from support.browser import tab
+from support.browser import Tab
 from support.config import document
 from support.console import WITHIN_MS, Console, notify
 from support.process import ServerProcess, server_process
@@ -20,11 +20,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
 
 
 @pytest.fixture
-def console(browser: Browser, guarded: ServerProcess) -> Iterator[Console]:
+def console(fresh: Tab, guarded: ServerProcess) -> Console:
     """The console of that server."""
-    with tab(browser) as opened:
-        opened.expected += ["401 (Unauthorized)", "403 (Forbidden)"]
-        yield Console(opened, guarded.url)
+    fresh.expected += ["401 (Unauthorized)", "403 (Forbidden)"]
+    return Console(fresh, guarded.url)
 
 
 def sign_in(console: Console, secret: str) -> None:

@@ -1,12 +1,14 @@
 """The browser of these tests: a page that complains fails its test, pictures are small."""
 
+import runpy
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from PIL import Image, ImageChops
-from playwright.sync_api import Browser
-from support.browser import PALETTE, Tab, tab
+from playwright.sync_api import BrowserContext
+from support.browser import Tab, tab
 
 
 @pytest.mark.parametrize(
@@ -19,10 +21,10 @@ from support.browser import PALETTE, Tab, tab
     ],
 )
 def test_a_page_that_complains_fails_its_test(
-    browser: Browser, event: Literal["console", "pageerror"], code: str
+    context: BrowserContext, event: Literal["console", "pageerror"], code: str
 ) -> None:
     """Errors, warnings and exceptions nobody caught are found, unless the test provoked them."""
-    with tab(browser) as opened:
+    with tab(context) as opened:
         with opened.page.expect_event(event):
             opened.page.evaluate(code)
         with pytest.raises(AssertionError, match="broken"):
@@ -30,29 +32,15 @@ def test_a_page_that_complains_fails_its_test(
         opened.expected.append("broken")
 
 
-def test_pictures_are_small_and_look_like_the_page(
-    page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_are_small_and_look_like_the_page(page: Tab) -> None:
     """A picture has a palette, and no colour of it is far from what was on the page."""
-    monkeypatch.setenv("AVISO_PICTURES", str(tmp_path))
-    page.shoot("icon")
-    page.page.screenshot(path=tmp_path / "full.png")
-    taken = Image.open(tmp_path / "icon.png")
-    assert taken.mode == "P"
-    assert len(taken.getcolors() or []) <= PALETTE
+    tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "pictures.py"))
+    screenshot = page.page.screenshot()
+    taken = tool["reduced"](screenshot)
+    assert len(taken.getcolors()) <= tool["PALETTE"]
     apart = ImageChops.difference(
-        taken.convert("RGB"), Image.open(tmp_path / "full.png").convert("RGB")
+        taken.convert("RGB"), Image.open(BytesIO(screenshot)).convert("RGB")
     )
     bands = [band for band in apart.getextrema() if isinstance(band, tuple)]
     assert len(bands) == 3
     assert max(most for _, most in bands) < 16
-
-
-def test_nobody_gets_pictures_unasked(
-    page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the variable nothing is written."""
-    monkeypatch.delenv("AVISO_PICTURES", raising=False)
-    monkeypatch.chdir(tmp_path)
-    page.shoot("icon")
-    assert list(tmp_path.iterdir()) == []

@@ -1,53 +1,38 @@
 """The live view in a real browser: watch, filter by place, pause, look closer, reconnect."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 from support.browser import Tab, tab
 from support.config import document
 from support.console import WITHIN_MS, Console, notify, notify_many
-from support.process import ServerProcess, server_process
+from support.process import server_process
 
 SQUARE = [[50.0, 10.0], [50.0, 20.0], [60.0, 20.0], [60.0, 10.0], [50.0, 10.0]]
 FAR = [[-30.0, 140.0], [-30.0, 145.0], [-20.0, 145.0], [-20.0, 140.0], [-30.0, 140.0]]
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server for one test, whose numbering begins at 1."""
-    with server_process(document(), tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def console(browser: Browser, own: ServerProcess) -> Iterator[Console]:
-    """The console of that server."""
-    with tab(browser) as opened:
-        yield Console(opened, own.url)
-
-
 def test_what_is_published_appears_and_can_be_looked_at(console: Console) -> None:
     """Watch, notify, see the row, open it, take its id along."""
     console.tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    console.open("live/ev")
+    console.open("live/seen")
     console.press("Watch")
     console.state("Live")
-    notify(console.url, "ev", {"region": "north"}, {"note": "héllo"})
+    notify(console.url, "seen", {"region": "north"}, {"note": "héllo"})
     console.counted(1)
     row = console.view.locator(".table-row:not([hidden])")
     expect(row).to_contain_text("north")
     expect(row).to_contain_text('{"note":"héllo"}')
     row.click()
     details = console.view.locator(".details")
-    expect(details.locator("h2")).to_have_text("ev@1")
-    expect(details.locator("pre")).to_contain_text('"type": "int.ecmwf.aviso.ev"')
+    expect(details.locator("h2")).to_have_text("seen@1")
+    expect(details.locator("pre")).to_contain_text('"type": "int.ecmwf.aviso.seen"')
     details.get_by_role("button", name="Copy id").click()
     expect(details.get_by_role("button", name="Copied")).to_be_visible()
-    assert console.page.evaluate("navigator.clipboard.readText()") == "ev@1"
+    assert console.page.evaluate("navigator.clipboard.readText()") == "seen@1"
     console.page.keyboard.press("Escape")
     expect(details).to_be_hidden()
 
@@ -87,14 +72,14 @@ def test_the_slider_is_the_range(console: Console) -> None:
 
 def test_pause_holds_the_screen_and_loses_nothing(console: Console) -> None:
     """Paused, new ones wait; resumed, they are there; cleared, they are gone."""
-    console.open("live/ev")
+    console.open("live/paused")
     console.press("Watch")
     console.state("Live")
-    notify(console.url, "ev", {"region": "a"})
+    notify(console.url, "paused", {"region": "a"})
     console.counted(1)
     console.press("Pause")
-    notify(console.url, "ev", {"region": "b"})
-    notify(console.url, "ev", {"region": "c"})
+    notify(console.url, "paused", {"region": "b"})
+    notify(console.url, "paused", {"region": "c"})
     note = console.view.locator(".results-note")
     expect(note).to_have_text("Paused; 2 waiting.", timeout=WITHIN_MS)
     console.shows(1)
@@ -103,14 +88,14 @@ def test_pause_holds_the_screen_and_loses_nothing(console: Console) -> None:
     console.shows(3, 2, 1)
     console.press("Clear")
     console.counted(0)
-    notify(console.url, "ev", {"region": "d"})
+    notify(console.url, "paused", {"region": "d"})
     console.counted(1)
     console.shows(4)
 
 
 def test_a_drawn_area_lets_only_matching_ones_through(console: Console) -> None:
     """Draw around Europe, watch, publish there and elsewhere; the map shows what came."""
-    console.open("live/test_polygon")
+    console.open("live/drawn")
     console.press("Draw an area")
     console.click_map((0.5, 0.1), (0.6, 0.1), (0.6, 0.45), (0.5, 0.45))
     console.page.keyboard.press("Enter")
@@ -120,9 +105,9 @@ def test_a_drawn_area_lets_only_matching_ones_through(console: Console) -> None:
     console.press("Watch")
     console.state("Live")
     facts = {"date": "20260304", "time": "1200"}
-    notify(console.url, "test_polygon", {**facts, "polygon": SQUARE}, "here")
-    notify(console.url, "test_polygon", {**facts, "polygon": FAR}, "elsewhere")
-    notify(console.url, "test_polygon", {**facts, "polygon": SQUARE}, "here again")
+    notify(console.url, "drawn", {**facts, "polygon": SQUARE}, "here")
+    notify(console.url, "drawn", {**facts, "polygon": FAR}, "elsewhere")
+    notify(console.url, "drawn", {**facts, "polygon": SQUARE}, "here again")
     console.counted(2)
     console.shows(3, 1)
     console.shapes("2 areas on the map")
@@ -134,14 +119,14 @@ def test_a_shape_on_the_map_opens_its_notification(console: Console) -> None:
     console.press("World")
     console.press("Watch")
     console.state("Live")
-    notify(console.url, "area", {"date": "20260304", "polygon": SQUARE})
-    console.open("live/area")
+    notify(console.url, "clicked", {"date": "20260304", "polygon": SQUARE})
+    console.open("live/clicked")
     console.field("from").select_option("first")
     console.press("Watch")
     console.shapes("1 area on the map")
     console.press("Show everything")
     console.click_map((0.5, 0.5))
-    expect(console.view.locator(".details h2")).to_have_text("area@1")
+    expect(console.view.locator(".details h2")).to_have_text("clicked@1")
 
 
 def test_a_refusal_is_told_at_its_field(console: Console) -> None:
@@ -161,9 +146,7 @@ def test_a_refusal_is_told_at_its_field(console: Console) -> None:
 
 
 @pytest.mark.slow
-def test_a_restart_of_the_server_leaves_no_gap_and_no_duplicate(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_restart_of_the_server_leaves_no_gap_and_no_duplicate(fresh: Tab, tmp_path: Path) -> None:
     """The page comes back by itself and goes on with the next sequence."""
     kept = document(
         {
@@ -173,38 +156,37 @@ def test_a_restart_of_the_server_leaves_no_gap_and_no_duplicate(
             }
         }
     )
-    with tab(browser) as opened:
-        opened.expected.append("ERR_")
-        with server_process(kept, tmp_path) as first:
-            console = Console(opened, first.url)
-            console.open("live/ev")
-            console.press("Watch")
-            console.state("Live")
-            for region in "abc":
-                notify(first.url, "ev", {"region": region})
-            console.counted(3)
-            first.signal(signal.SIGTERM)
-            assert first.wait() == 0
-            console.state("Connection lost")
-        port = str(urlsplit(first.url).port)
-        with server_process(kept, tmp_path, "--port", port) as second:
-            for region in "de":
-                notify(second.url, "ev", {"region": region})
-            console.says("Connected again")
-            console.state("Live")
-            notify(second.url, "ev", {"region": "f"})
-            console.counted(6)
-            console.shows(6, 5, 4, 3, 2, 1)
+    fresh.expected.append("ERR_")
+    with server_process(kept, tmp_path) as first:
+        console = Console(fresh, first.url)
+        console.open("live/ev")
+        console.press("Watch")
+        console.state("Live")
+        for region in "abc":
+            notify(first.url, "ev", {"region": region})
+        console.counted(3)
+        first.signal(signal.SIGTERM)
+        assert first.wait() == 0
+        console.state("Connection lost")
+    port = str(urlsplit(first.url).port)
+    with server_process(kept, tmp_path, "--port", port) as second:
+        for region in "de":
+            notify(second.url, "ev", {"region": region})
+        console.says("Connected again")
+        console.state("Live")
+        notify(second.url, "ev", {"region": "f"})
+        console.counted(6)
+        console.shows(6, 5, 4, 3, 2, 1)
 
 
 def test_a_flood_leaves_the_page_usable(console: Console) -> None:
     """Twelve thousand rows and as many shapes: the newest are kept, which is said."""
     facts = {"date": "20260304"}
     small = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
-    console.open("live/area")
+    console.open("live/flood")
     console.press("Watch")
     console.state("Live")
-    item = {"event_type": "area", "identifier": {**facts, "polygon": small}}
+    item = {"event_type": "flood", "identifier": {**facts, "polygon": small}}
     for _ in range(24):
         notify_many(console.url, [item] * 500)
     console.counted(12_000)
@@ -217,20 +199,20 @@ def test_a_flood_leaves_the_page_usable(console: Console) -> None:
     table.focus()
     console.page.keyboard.press("End")
     console.page.keyboard.press("Enter")
-    expect(console.view.locator(".details h2")).to_have_text("area@2001")
+    expect(console.view.locator(".details h2")).to_have_text("flood@2001")
 
 
 def test_another_filter_takes_the_place_of_the_first(console: Console) -> None:
     """The button says what it would do; the stream that runs is the one that was asked for."""
-    console.open("live/ev")
+    console.open("live/replaced")
     console.field("region").fill("a")
     console.press("Watch")
     console.state("Live")
     console.field("region").fill("b")
     console.field("from").select_option("first")
-    notify(console.url, "ev", {"region": "a"})
+    notify(console.url, "replaced", {"region": "a"})
     console.counted(1)
-    notify(console.url, "ev", {"region": "b"})
+    notify(console.url, "replaced", {"region": "b"})
     console.press("Watch this instead")
     expect(console.view.locator(".table-row:not([hidden])")).to_contain_text("b")
     console.shows(2)
@@ -238,11 +220,11 @@ def test_another_filter_takes_the_place_of_the_first(console: Console) -> None:
     console.state("Not watching")
 
 
-def test_event_types_without_schema_can_be_watched(browser: Browser, tmp_path: Path) -> None:
+def test_event_types_without_schema_can_be_watched(fresh: Tab, tmp_path: Path) -> None:
     """They are offered once they exist; what they have is in one column."""
     anything = document({"notification_schema_strict": False})
-    with server_process(anything, tmp_path) as running, tab(browser) as opened:
-        console = Console(opened, running.url)
+    with server_process(anything, tmp_path) as running:
+        console = Console(fresh, running.url)
         console.open("live")
         notify(running.url, "made-up", {"colour": "blue", "size": "7"})
         expect(console.field("event type")).to_contain_text("made-up", timeout=WITHIN_MS)
@@ -258,36 +240,35 @@ def test_event_types_without_schema_can_be_watched(browser: Browser, tmp_path: P
         console.counted(2)  # the stream that runs is left alone
 
 
-def test_two_tabs_do_not_disturb_each_other(console: Console, browser: Browser) -> None:
+def test_two_tabs_do_not_disturb_each_other(console: Console, context: BrowserContext) -> None:
     """Each has its own stream and its own filter."""
-    console.open("live/ev")
+    console.open("live/tabs")
     console.field("region").fill("a")
     console.press("Watch")
     console.state("Live")
-    with tab(browser) as opened:
+    with tab(context) as opened:
         other = Console(opened, console.url)
-        other.open("live/ev")
+        other.open("live/tabs")
         other.field("region").fill("b")
         other.press("Watch")
         other.state("Live")
-        notify(console.url, "ev", {"region": "a"})
-        notify(console.url, "ev", {"region": "b"})
+        notify(console.url, "tabs", {"region": "a"})
+        notify(console.url, "tabs", {"region": "b"})
         other.counted(1)
         console.counted(1)
         console.shows(1)
         other.shows(2)
 
 
-def test_hostile_text_stays_text(page: Tab, server: ServerProcess) -> None:
+def test_hostile_text_stays_text(console: Console) -> None:
     """Markup in a payload and in an identifier is shown letter by letter and does nothing."""
-    console = Console(page, server.url)
     attack = "</span><img src=x onerror=\"window.harmed='img'\"><script>window.harmed=1</script>"
     console.open("live/diss2")
     console.field("destination").fill(attack)
     console.press("Watch")
     console.state("Live")
     facts = {"destination": attack, "note": "javascript:window.harmed=2"}
-    notify(server.url, "diss2", facts, {attack: [attack, {"x": "{{SERVER_VERSION}}"}]})
+    notify(console.url, "diss2", facts, {attack: [attack, {"x": "{{SERVER_VERSION}}"}]})
     console.counted(1)
     row = console.view.locator(".table-row:not([hidden])")
     expect(row).to_contain_text(attack)
@@ -298,10 +279,9 @@ def test_hostile_text_stays_text(page: Tab, server: ServerProcess) -> None:
     assert console.page.evaluate("window.harmed") is None
 
 
-def test_hostile_words_of_the_server_stay_text(page: Tab, server: ServerProcess) -> None:
+def test_hostile_words_of_the_server_stay_text(console: Console) -> None:
     """An error that quotes what was sent is shown as text too."""
-    page.expected.append("400 (Bad Request)")
-    console = Console(page, server.url)
+    console.tab.expected.append("400 (Bad Request)")
     console.open("publish/extreme")
     console.page.route(
         "**/api/v1/notification",

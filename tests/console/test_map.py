@@ -99,15 +99,15 @@ class Map:
 
 
 @pytest.fixture
-def at(page: Tab, server: ServerProcess) -> Map:
+def at(fresh: Tab, server: ServerProcess) -> Map:
     """A map of the whole world."""
     address = f"{server.url}/map-alone"
     headers = {"Content-Type": "text/html", "Content-Security-Policy": POLICY}
-    page.page.route(address, lambda route: route.fulfill(body=PAGE, headers=headers))
-    page.page.goto(address)
-    page.page.evaluate(MOUNT, "/static/console/world.json")
-    page.page.evaluate(FRAME)
-    return Map(page)
+    fresh.page.route(address, lambda route: route.fulfill(body=PAGE, headers=headers))
+    fresh.page.goto(address)
+    fresh.page.evaluate(MOUNT, "/static/console/world.json")
+    fresh.page.evaluate(FRAME)
+    return Map(fresh)
 
 
 def closed(corners: list[list[float]]) -> list[list[float]]:
@@ -249,14 +249,14 @@ def test_something_new_glows_for_a_while(at: Map) -> None:
     assert any(red > 150 and blue < 100 for red, _, blue, _ in seen)
 
 
-def test_without_coastlines_the_map_still_works(page: Tab, server: ServerProcess) -> None:
+def test_without_coastlines_the_map_still_works(fresh: Tab, server: ServerProcess) -> None:
     """It says so, and everything else is there."""
-    page.expected.append("404")
+    fresh.expected.append("404")
     address = f"{server.url}/map-alone"
-    page.page.route(address, lambda route: route.fulfill(body=PAGE, content_type="text/html"))
-    page.page.goto(address)
-    page.page.evaluate(MOUNT, "/static/console/none.json")
-    without = Map(page)
+    fresh.page.route(address, lambda route: route.fulfill(body=PAGE, content_type="text/html"))
+    fresh.page.goto(address)
+    fresh.page.evaluate(MOUNT, "/static/console/none.json")
+    without = Map(fresh)
     without.add(a=BOX)
     assert without.heard("said") == [
         "The coastlines could not be loaded; the map works without them."

@@ -2,48 +2,47 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
-from support.browser import tab
+from playwright.sync_api import expect
+from support.browser import Tab
 from support.config import document
-from support.console import WITHIN_MS, Console, notify
+from support.console import WITHIN_MS, Console, copies, notify
 from support.process import ServerProcess, server_process
 
 CAP = 20
 KEPT = 50
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server that replays 20 at a time and keeps 50."""
-    small = document(
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that replays 20 at a time and keeps 50; each test has an event type."""
+    config = document(
         {
             "watch_endpoint": {"max_historical_notifications": CAP},
             "notification_backend": {"kind": "in_memory", "in_memory": {"max_messages": KEPT}},
-        }
+        },
+        schemas=copies("ev", "range", "times", "limited", "gone", "played", "nothing"),
     )
-    with server_process(small, tmp_path) as running:
+    with server_process(config, tmp_path_factory.mktemp("replay")) as running:
         yield running
 
 
 @pytest.fixture
-def console(browser: Browser, own: ServerProcess) -> Iterator[Console]:
+def console(fresh: Tab, small: ServerProcess) -> Console:
     """The console of that server."""
-    with tab(browser) as opened:
-        yield Console(opened, own.url)
+    return Console(fresh, small.url)
 
 
-def publish(console: Console, number: int) -> None:
+def publish(console: Console, event_type: str, number: int) -> None:
     for place in range(number):
-        notify(console.url, "ev", {"region": f"r{place % 3}"}, {"place": place})
+        notify(console.url, event_type, {"region": f"r{place % 3}"}, {"place": place})
 
 
 def test_a_range_of_sequences_with_a_filter(console: Console) -> None:
     """From one sequence to another, and only what matches; the end is told."""
-    publish(console, 12)
-    console.open("replay/ev")
+    publish(console, "range", 12)
+    console.open("replay/range")
     console.field("region").fill("r1")
     console.field("from").select_option("id")
     console.field("from sequence").fill("3")
@@ -57,8 +56,8 @@ def test_a_range_of_sequences_with_a_filter(console: Console) -> None:
 
 def test_every_form_of_time_and_the_calendar(console: Console) -> None:
     """Seconds since the epoch, RFC 3339 and the calendar all work; others are told at once."""
-    publish(console, 2)
-    console.open("replay/ev")
+    publish(console, "times", 2)
+    console.open("replay/times")
     console.field("from").select_option("date")
     times = console.field("from time, UTC unless it says otherwise")
     for text in ("1700000000", "2023-11-14T22:13:20Z", "2023-11-14 22:13:20 +01:00"):
@@ -80,8 +79,8 @@ def test_every_form_of_time_and_the_calendar(console: Console) -> None:
 
 def test_the_servers_limit_is_told_and_gone_beyond(console: Console) -> None:
     """Twenty at a time; who wants more reads on, without a gap and without a duplicate."""
-    publish(console, 45)
-    console.open("replay/ev")
+    publish(console, "limited", 45)
+    console.open("replay/limited")
     console.press("Replay")
     console.says("The server stops after 20 notifications")
     console.counted(20)
@@ -96,8 +95,8 @@ def test_the_servers_limit_is_told_and_gone_beyond(console: Console) -> None:
 
 def test_what_is_no_longer_kept_is_told(console: Console) -> None:
     """A start that retention has passed: the gap in words, then what there is."""
-    publish(console, KEPT + 10)
-    console.open("replay/ev")
+    publish(console, "gone", KEPT + 10)
+    console.open("replay/gone")
     console.field("from").select_option("id")
     console.field("from sequence").fill("3")
     console.press("Replay")
@@ -107,8 +106,8 @@ def test_what_is_no_longer_kept_is_told(console: Console) -> None:
 
 def test_history_is_played_back(console: Console) -> None:
     """The slider goes to any moment; the play button goes through all of it."""
-    publish(console, 15)
-    console.open("replay/ev")
+    publish(console, "played", 15)
+    console.open("replay/played")
     console.press("Replay")
     console.state("Complete")
     slider = console.field("Moment of history")
@@ -128,7 +127,7 @@ def test_history_is_played_back(console: Console) -> None:
 
 def test_nothing_to_replay_is_no_error(console: Console) -> None:
     """An empty history is complete at once."""
-    console.open("replay/ev")
+    console.open("replay/nothing")
     console.press("Replay")
     console.state("Complete")
     console.counted(0)

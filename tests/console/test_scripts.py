@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from support.browser import Tab
+from support.process import ServerProcess
 
 from aviso_server.http.pages import PACKAGED_STATIC
 
@@ -105,11 +106,12 @@ def test_there_is_something_to_check() -> None:
     assert STYLES
 
 
-def test_every_script_parses_and_finds_what_it_imports(page: Tab) -> None:
+def test_every_script_parses_and_finds_what_it_imports(fresh: Tab, server: ServerProcess) -> None:
     """Each module can be loaded by itself, in a page that has nothing of the console."""
     # The start makes the page when it is loaded, which needs the page.
     names = [_name(path) for path in SCRIPTS if path != START]
-    failures = page.page.evaluate(
+    fresh.page.goto(f"{server.url}/static/icon.svg")
+    failures = fresh.page.evaluate(
         """
         async (names) => {
           const failures = {};

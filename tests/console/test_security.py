@@ -1,11 +1,9 @@
 """What a browser makes of the pages' headers: attacks are refused, what the pages need works."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
-from support.browser import Tab, tab
+from support.browser import Tab
 from support.config import document
 from support.process import ServerProcess, server_process
 
@@ -98,11 +96,10 @@ async (elsewhere) => {
 
 
 @pytest.fixture
-def home(browser: Browser, server: ServerProcess) -> Iterator[Tab]:
+def home(fresh: Tab, server: ServerProcess) -> Tab:
     """The home page with its policy in force."""
-    with tab(browser) as opened:
-        opened.page.goto(f"{server.url}/")
-        yield opened
+    fresh.page.goto(f"{server.url}/")
+    return fresh
 
 
 def test_attacks_are_refused(home: Tab) -> None:
@@ -153,54 +150,49 @@ def test_what_pages_need_works(home: Tab) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/swagger-ui/"])
-def test_no_page_can_put_ours_in_a_frame(
-    browser: Browser, server: ServerProcess, path: str
-) -> None:
+def test_no_page_can_put_ours_in_a_frame(fresh: Tab, server: ServerProcess, path: str) -> None:
     """A click on somebody's page is never a click on ours."""
-    with tab(browser) as opened:
-        opened.expected.append("frame-ancestors 'none'")
-        opened.page.goto(f"{server.url}/health")
-        with opened.page.expect_console_message(lambda said: "frame-ancestors 'none'" in said.text):
-            opened.page.evaluate(
-                "(url) => { const frame = document.createElement('iframe');"
-                " frame.src = url; document.body.append(frame); }",
-                server.url + path,
-            )
+    fresh.expected.append("frame-ancestors 'none'")
+    fresh.page.goto(f"{server.url}/health")
+    with fresh.page.expect_console_message(lambda said: "frame-ancestors 'none'" in said.text):
+        fresh.page.evaluate(
+            "(url) => { const frame = document.createElement('iframe');"
+            " frame.src = url; document.body.append(frame); }",
+            server.url + path,
+        )
 
 
-def test_a_page_that_opens_ours_has_no_hold_on_it(browser: Browser, server: ServerProcess) -> None:
+def test_a_page_that_opens_ours_has_no_hold_on_it(fresh: Tab, server: ServerProcess) -> None:
     """The opener's reference is cut, so that it cannot send our page elsewhere later."""
-    with tab(browser) as opened:
-        opened.page.goto("about:blank")
-        with opened.context.expect_page() as popup:
-            opened.page.evaluate("(url) => { window.other = open(url); }", f"{server.url}/")
-        popup.value.wait_for_load_state()
-        opened.page.wait_for_function("() => window.other.closed")
-        assert popup.value.evaluate("() => window.opener") is None
+    fresh.page.goto("about:blank")
+    with fresh.context.expect_page() as popup:
+        fresh.page.evaluate("(url) => { window.other = open(url); }", f"{server.url}/")
+    popup.value.wait_for_load_state()
+    fresh.page.wait_for_function("() => window.other.closed")
+    assert popup.value.evaluate("() => window.opener") is None
 
 
-def test_swagger_ui_works_under_its_policy(browser: Browser, server: ServerProcess) -> None:
+def test_swagger_ui_works_under_its_policy(fresh: Tab, server: ServerProcess) -> None:
     """Operations open, one is tried out, and the browser has nothing to complain about."""
-    with tab(browser) as opened:
-        page = opened.page
-        page.goto(f"{server.url}/swagger-ui/")
-        for operation in ("health-health_check", "notification-notify", "streaming-replay"):
-            page.locator(f"#operations-{operation} .opblock-summary-control").click()
-        health = page.locator("#operations-health-health_check")
-        health.locator(".try-out__btn").click()
-        health.locator(".execute").click()
-        answer = health.locator(".live-responses-table .response-col_description")
-        assert '"status": "ok"' in answer.last.inner_text()
-        page.locator(".btn.authorize").first.click()
-        page.locator(".modal-ux input").first.fill("a-token")
-        page.locator(".modal-ux .authorize").first.click()
-        page.locator(".modal-ux .btn-done").first.click()
-        assert page.locator(".topbar").evaluate(
-            "(bar) => getComputedStyle(bar.querySelector('.logo_small_svg__cls-3')).fill"
-        ) == ("rgb(133, 234, 45)")
+    page = fresh.page
+    page.goto(f"{server.url}/swagger-ui/")
+    for operation in ("health-health_check", "notification-notify", "streaming-replay"):
+        page.locator(f"#operations-{operation} .opblock-summary-control").click()
+    health = page.locator("#operations-health-health_check")
+    health.locator(".try-out__btn").click()
+    health.locator(".execute").click()
+    answer = health.locator(".live-responses-table .response-col_description")
+    assert '"status": "ok"' in answer.last.inner_text()
+    page.locator(".btn.authorize").first.click()
+    page.locator(".modal-ux input").first.fill("a-token")
+    page.locator(".modal-ux .authorize").first.click()
+    page.locator(".modal-ux .btn-done").first.click()
+    assert page.locator(".topbar").evaluate(
+        "(bar) => getComputedStyle(bar.querySelector('.logo_small_svg__cls-3')).fill"
+    ) == ("rgb(133, 234, 45)")
 
 
-def test_an_operators_page_may_have_inline_scripts(browser: Browser, tmp_path: Path) -> None:
+def test_an_operators_page_may_have_inline_scripts(fresh: Tab, tmp_path: Path) -> None:
     """A folder of the operator's own is served without our policy, and works as it did."""
     folder = tmp_path / "static"
     folder.mkdir()
@@ -209,9 +201,9 @@ def test_an_operators_page_may_have_inline_scripts(browser: Browser, tmp_path: P
         "<body style='color: red'><script>document.title = 'mine {{SERVER_VERSION}}'</script>"
     )
     configured = document({"application": {"static_files_path": str(folder)}})
-    with server_process(configured, tmp_path) as running, tab(browser) as opened:
-        opened.page.goto(f"{running.url}/")
-        assert opened.page.title().startswith("mine ")
-        assert opened.page.evaluate("() => getComputedStyle(document.body).color") == (
+    with server_process(configured, tmp_path) as running:
+        fresh.page.goto(f"{running.url}/")
+        assert fresh.page.title().startswith("mine ")
+        assert fresh.page.evaluate("() => getComputedStyle(document.body).color") == (
             "rgb(255, 0, 0)"
         )

@@ -10,10 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
-from pathlib import Path
 
-from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -24,8 +21,6 @@ No Chromium found; the tests of the console need one. Install it, or set CHROMIU
   macOS     brew install --cask chromium"""
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
-PALETTE = 256
-"""Colours in a picture."""
 
 
 def executable() -> str | None:
@@ -59,15 +54,6 @@ class Tab:
     expected: list[str] = field(default_factory=list)
     """Parts of complaints that this test provokes, such as the browser's note of a 401."""
 
-    def shoot(self, name: str) -> None:
-        """Take a picture for the documentation, if somebody wants pictures: ``make pictures``."""
-        if folder := os.environ.get("AVISO_PICTURES"):
-            taken = Image.open(BytesIO(self.page.screenshot())).convert("RGB")
-            # A page has few colours: a palette makes the file a third as large and looks the same.
-            # This method keeps rare ones, such as the light of a state.
-            small = taken.quantize(PALETTE, Image.Quantize.MAXCOVERAGE, kmeans=1)
-            small.save(Path(folder) / f"{name}.png", optimize=True)
-
     def check(self) -> None:
         """Fail if the page complained about something the test did not provoke."""
         surprises = [
@@ -75,10 +61,17 @@ class Tab:
         ]
         assert not surprises, surprises
 
+    def forget(self) -> None:
+        """Begin anew with complaints, as a page does that several tests share."""
+        self.complaints.clear()
+        self.expected.clear()
+
 
 @contextmanager
-def tab(browser: Browser, *, phone: bool = False, dark: bool = False) -> Iterator[Tab]:
-    """A fresh page, which must stay clean."""
+def profile(
+    browser: Browser, *, phone: bool = False, dark: bool = False
+) -> Iterator[BrowserContext]:
+    """A browser that has never been here: nothing cached, nothing stored."""
     context = browser.new_context(
         viewport=PHONE if phone else WIDE,  # type: ignore[arg-type]
         color_scheme="dark" if dark else "light",
@@ -86,6 +79,15 @@ def tab(browser: Browser, *, phone: bool = False, dark: bool = False) -> Iterato
         timezone_id="UTC",
         locale="en-GB",
     )
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+@contextmanager
+def tab(context: BrowserContext) -> Iterator[Tab]:
+    """A fresh page, which must stay clean."""
     opened = Tab(context.new_page(), context)
 
     def heard(message: ConsoleMessage) -> None:
@@ -101,7 +103,7 @@ def tab(browser: Browser, *, phone: bool = False, dark: bool = False) -> Iterato
         yield opened
         opened.check()
     finally:
-        context.close()
+        opened.page.close()
 
 
 if __name__ == "__main__":

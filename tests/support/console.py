@@ -4,10 +4,13 @@ import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from playwright.sync_api import Locator, Page, expect
 from support.browser import Tab
+from support.config import SCHEMAS
+
+from aviso_server.core.json import Json
 
 WITHIN_MS = 20_000
 """Machines are shared: nothing is too late before this."""
@@ -20,6 +23,12 @@ _SHOWS = """(wanted) => {
   return JSON.stringify(compared) === JSON.stringify(wanted);
 }"""
 """The rows from the top; a few more than wanted are compared, so that others are noticed."""
+
+
+def copies(event_type: str, *names: str) -> dict[str, Json]:
+    """More event types like one of the examples, each with a numbering that begins at 1."""
+    schema = cast("dict[str, Any]", SCHEMAS[event_type])
+    return {name: {**schema, "topic": {**schema["topic"], "base": name}} for name in names}
 
 
 def notify(
@@ -66,7 +75,8 @@ class Console:
         """Go to a view, such as ``live/mars``, and wait until the page is ready."""
         self.page.set_default_timeout(WITHIN_MS)
         self.page.goto(f"{self.url}/#{where}")
-        self.page.locator("html[data-ready]").wait_for()
+        view = where.partition("/")[0]
+        self.page.locator(f'html[data-ready] body[data-view="{view}"]').wait_for()
 
     def press(self, name: str) -> None:
         """Click a button of the view."""
@@ -110,8 +120,6 @@ class Console:
         assert box is not None
         for x, y in places:
             self.page.mouse.click(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
-            # Two clicks close together in time and place would be a double click.
-            self.page.wait_for_function("() => new Promise((done) => setTimeout(done, 350, true))")
 
     def shapes(self, words: str) -> None:
         """Wait until the map says so of its shapes."""

@@ -31,7 +31,7 @@ export function frame(field, { group = false } = {}) {
     id,
     element,
     head,
-    /** Put controls between the label and the place for problems. @param {HTMLElement[]} controls */
+    /** Put in what is filled in. @param {HTMLElement[]} controls */
     hold(...controls) {
       element.append(...controls, problem);
       for (const control of controls) describe(control, field, id);

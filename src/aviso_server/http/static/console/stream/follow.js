@@ -25,11 +25,13 @@ const CLOCK = {
 };
 
 /**
+ * @typedef {import("../api.js").Failure} Failure
+ *
  * @typedef {object} State
  * @property {"connecting"|"history"|"live"|"waiting"|"unauthorized"|"ended"|"failed"} phase
  * @property {number} attempt tries since the stream last worked
  * @property {number | null} retryAt when the next try begins, milliseconds since the epoch
- * @property {import("../api.js").Failure | null} error why the phase is waiting, unauthorized or failed
+ * @property {Failure | null} error why the phase is waiting, unauthorized or failed
  * @property {boolean} more whether `more()` would go on; in phase ended only
  */
 
