@@ -29,8 +29,8 @@ from aviso_server.core.frame import (
 from aviso_server.core.operation import Operation
 from aviso_server.http.app import ROUTES, Route
 from aviso_server.http.errors import TABLE, row_of, unexpected_answer
-from aviso_server.settings.model import Application, Limits, Section, WatchEndpoint
-from aviso_server.telemetry.series import SERIES, Kind
+from aviso_server.settings.model import Application, LimitsSection, Section, WatchEndpoint
+from aviso_server.telemetry.series import SERIES, Growth
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -190,7 +190,7 @@ def test_every_limit_is_documented() -> None:
     rows = [line for line in (DOCS / "limits.md").read_text().splitlines() if line[:2] == "| "]
     sections: dict[str, type[Section]] = {
         "application": Application,
-        "limits": Limits,
+        "limits": LimitsSection,
         "watch_endpoint": WatchEndpoint,
     }
     wrong: list[str] = []
@@ -217,10 +217,10 @@ def _amounts(number: int) -> Iterator[str]:
 
 def test_every_metric_is_documented() -> None:
     """docs/metrics.md has exactly the series of the server, with type, labels and meaning."""
-    kinds = {Kind.COUNTER: "counter", Kind.HISTOGRAM: "histogram"}
+    kinds = {Growth.COUNTER: "counter", Growth.HISTOGRAM: "histogram"}
     rows = set()
     for item in SERIES:
-        labels = item.labels[:-1] if item.kind is Kind.DISTINCT else item.labels
+        labels = item.labels[:-1] if item.kind is Growth.DISTINCT else item.labels
         shown = ", ".join(labels) or "-"
         rows.add(f"| `{item.name}` | {kinds.get(item.kind, 'gauge')} | {shown} | {item.help} |")
     text = (DOCS / "metrics.md").read_text()

@@ -21,7 +21,7 @@ from typing import IO, TypedDict, Unpack
 from aviso_server import launch
 
 
-class Streams(TypedDict, total=False):
+class Pipes(TypedDict, total=False):
     """What a child writes to, and which open files it is given."""
 
     stdout: int
@@ -30,7 +30,7 @@ class Streams(TypedDict, total=False):
     limit: int
 
 
-async def start_child(*command: str, **streams: Unpack[Streams]) -> asyncio.subprocess.Process:
+async def start_child(*command: str, **pipes: Unpack[Pipes]) -> asyncio.subprocess.Process:
     """Start a program that ends when this process does."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", launch.__file__, str(os.getpid())),
@@ -38,7 +38,7 @@ async def start_child(*command: str, **streams: Unpack[Streams]) -> asyncio.subp
         stdin=asyncio.subprocess.DEVNULL,
         # Ctrl-C is for us to act on; and the child with its own children can be ended as a group.
         start_new_session=True,
-        **streams,
+        **pipes,
     )
 
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.auth.access import Rules, matches
+from aviso_server.auth.access import AccessRules, matches
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import Forbidden, Unauthorized
 from aviso_server.core.schema import Schema, StreamAccess
 
-RULES = Rules({"ecmwf": ("admin",), "ops": ("*",)})
+RULES = AccessRules({"ecmwf": ("admin",), "ops": ("*",)})
 ADMIN = Identity("a", "ecmwf", ("admin",))
 USER = Identity("u", "ecmwf", ("user",))
 READER = Identity("r", "ecmwf", ("reader",))

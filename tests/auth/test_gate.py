@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from aviso_server.auth.access import Policy, Rules
+from aviso_server.auth.access import AccessRules, Policy
 from aviso_server.auth.gate import Gate
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import (
@@ -60,7 +60,7 @@ USER = Identity("user", "r", (), NOW_NS + 1)
 
 def gate(answer: Identity | Refusal) -> tuple[Gate, Answers, Counted]:
     answers, counted = Answers(answer), Counted()
-    made = Gate(answers, Rules({"r": ("admin",)}), lambda: NOW_NS, metrics=counted)  # type: ignore[arg-type]
+    made = Gate(answers, AccessRules({"r": ("admin",)}), lambda: NOW_NS, metrics=counted)  # type: ignore[arg-type]
     return made, answers, counted
 
 

@@ -8,12 +8,12 @@ from aiohttp import web
 from support.access import served
 from yarl import URL
 
-from aviso_server.auth.outbound import Failed, Outbound, Patience, fetch
+from aviso_server.auth.outbound import Failed, Outbound, Timeouts, fetch
 
 
 @pytest.fixture
 async def outbound() -> AsyncIterator[Outbound]:
-    made = Outbound(Patience(total_s=5), max_bytes=100)
+    made = Outbound(Timeouts(total_s=5), max_bytes=100)
     yield made
     await made.close()
 
@@ -60,7 +60,7 @@ async def test_time_is_bounded() -> None:
 
     app = web.Application()
     app.router.add_get("/", silent)
-    impatient = Outbound(Patience(total_s=0.05), max_bytes=100)
+    impatient = Outbound(Timeouts(total_s=0.05), max_bytes=100)
     async with served(app) as url:
         with pytest.raises(Failed, match="no answer in time"):
             await impatient.get(URL(url))

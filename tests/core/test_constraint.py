@@ -10,7 +10,7 @@ from aviso_server.core.constraint import (
     Choice,
     Constraint,
     Kind,
-    Range,
+    NumberRange,
     enum_constraint,
     number_constraint,
 )
@@ -144,7 +144,7 @@ def test_an_index_sees_bounds_or_choices() -> None:
     assert on_int({"gte": 4}).bounds == (4, None, False, False)
     assert on_int({"lt": 4}).bounds == (None, 4, False, True)
     assert on_int({"lte": 4}).bounds == (None, 4, False, False)
-    assert on_int({"between": [3, 4]}) == Range("f", Kind.INT, 3, 4)
+    assert on_int({"between": [3, 4]}) == NumberRange("f", Kind.INT, 3, 4)
     assert on_int({"between": [3, 4]}).choices is None
 
 

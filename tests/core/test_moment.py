@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.core.moment import day_number, rfc3339, rfc3339_offset, seconds
+from aviso_server.core.moment import day_number, rfc3339, rfc3339_offset, seconds, time_ns
 
 FIRST_NS = -62_135_596_800 * 10**9
 LAST_NS = 253_402_300_800 * 10**9 - 1
@@ -79,3 +79,12 @@ def test_days_that_do_not_exist_are_refused(year: int, month: int, day: int) -> 
     """A date outside the calendar is a ValueError."""
     with pytest.raises(ValueError, match=r"month|day"):
         day_number(year, month, day)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_times_keep_their_nanoseconds(ns: int) -> None:
+    """Storage times are exact, however many fraction digits the server writes."""
+    text = rfc3339(ns)
+    assert time_ns(text) == ns
+    head, dot, fraction = text.removesuffix("Z").partition(".")
+    assert time_ns(f"{head}{dot}{fraction.rstrip('0')}Z".replace(".Z", "Z")) == ns

@@ -474,7 +474,7 @@ async def moments_left(
 
 
 async def test_a_watch_ends_with_its_token() -> None:
-    """D22: announced in the opening frame, and kept."""
+    """Announced in the opening frame, and kept."""
     body = {"event_type": "roles", "identifier": {}}
     async with (
         moments_left(READ_ONLY, StreamRules()) as (served, head),

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from support.lake import everything, filled, record
 from support.s3 import object_store, options
 
-from aviso_server.core.constraint import Kind, Range
+from aviso_server.core.constraint import Kind, NumberRange
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area
@@ -133,7 +133,7 @@ async def test_other_tools_read_the_same_notifications(tmp_path: Path) -> None:
     for begin in (1, 101, 201):
         filled(place, [_varied(n) for n in range(begin, begin + 100)])
     lake = Lake(place)
-    asked = Filter((("region", "north"),), (Range("level", Kind.INT, 3, 5),))
+    asked = Filter((("region", "north"),), (NumberRange("level", Kind.INT, 3, 5),))
     ours = [entry.sequence for entry in await everything(lake, "mars")]
     filtered = [entry.sequence for entry in await everything(lake, "mars", wanted=asked)]
     await lake.close()

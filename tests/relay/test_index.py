@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.draws import filters, notifications
 
-from aviso_server.core.constraint import Kind, Range
+from aviso_server.core.constraint import Kind, NumberRange
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
 from aviso_server.relay import candidates
@@ -40,7 +40,7 @@ def test_spans_of_integers_beyond_doubles() -> None:
     """Integers that no double can hold are compared exactly: the table may only be generous."""
     index: Index[int] = Index()
     for number in range(50):
-        index.add(Filter((), (Range("n", Kind.INT, low=2**60 + number),)), number)
+        index.add(Filter((), (NumberRange("n", Kind.INT, low=2**60 + number),)), number)
     stored = Notification("ev", ("ev",), {"n": str(2**60 + 7)}, None, b"null")
     found = {m for group in index.matching(stored) for m in group.members}
     assert found == set(range(8))

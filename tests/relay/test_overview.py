@@ -23,7 +23,7 @@ from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import Place
 from aviso_server.relay import overview as module
 from aviso_server.relay.lake import LakeTier
-from aviso_server.relay.overview import Look, Overview, Pace, Seen
+from aviso_server.relay.overview import Look, LookPace, Overview, Seen
 from aviso_server.relay.totals import NOTHING, Retention, TierBounds, Totals
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.metrics import Metrics
@@ -141,7 +141,7 @@ async def bench(
         now_ns=clock.ns,
         lake=lake,
         others=others,
-        pace=Pace(kept_s=1, within_s=within_s, clock=clock.monotonic),
+        pace=LookPace(kept_s=1, within_s=within_s, clock=clock.monotonic),
     )
     try:
         yield Bench(clock, backend, overview)

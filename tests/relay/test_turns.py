@@ -12,7 +12,7 @@ from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import BodyTooLarge
 from aviso_server.core.notification import Notification
 from aviso_server.core.schema import Catalogue
-from aviso_server.relay.publish import Batch, Declined, Published
+from aviso_server.relay.publish import BatchPublisher, Declined, Published
 from aviso_server.relay.turns import TURN_BYTES, Turns, aside
 
 
@@ -70,7 +70,7 @@ async def test_a_batch_never_takes_many_items_in_one_turn() -> None:
     """Results stand in the order of the items, and the store got them in that order."""
     async with counted() as passed:
         backend = Attentive(passed)
-        batch = Batch(backend, Catalogue(strict=False), key="k", owner="anonymous")
+        batch = BatchPublisher(backend, Catalogue(strict=False), key="k", owner="anonymous")
 
         def texts() -> Iterator[bytes | BodyTooLarge]:
             for number in range(2000):

@@ -29,7 +29,7 @@ from aviso_server.server.archivejob import (
     obstacle,
 )
 from aviso_server.server.serve import serving
-from aviso_server.telemetry.cells import Cells, Key
+from aviso_server.telemetry.cells import CellKey, Cells
 from aviso_server.telemetry.metrics import ArchiveMeter
 
 BRISK = Patience(restarts_s=(0.01, 0.02, 0.04, 0.05), grace_s=10, logged_s=3600)
@@ -131,8 +131,8 @@ async def test_a_job_that_dies_is_started_again() -> None:
         assert (told["exit_code"], told["error"]) == (1, "out of memory")
         assert archiving.view().restarts >= 3
         shown = cells.snapshot()
-        assert shown[Key("aviso_archive_notifications_total", ())][0] >= 21
-        assert shown[Key("aviso_archive_restarts_total", ())][0] >= 3
+        assert shown[CellKey("aviso_archive_notifications_total", ())][0] >= 21
+        assert shown[CellKey("aviso_archive_restarts_total", ())][0] >= 3
 
 
 async def test_a_job_that_ran_long_begins_with_the_first_pause() -> None:
@@ -190,7 +190,7 @@ async def test_the_job_may_finish_before_it_ends() -> None:
         archiving.leave()
         await journal.seen("archive.state.changed", 2)
     assert journal.all("archive.killed") == journal.all("archive.ended") == []
-    assert cells.snapshot()[Key("aviso_archive_notifications_total", ())] == (8.0,)
+    assert cells.snapshot()[CellKey("aviso_archive_notifications_total", ())] == (8.0,)
 
 
 async def test_a_job_that_does_not_end_is_killed_with_its_children() -> None:

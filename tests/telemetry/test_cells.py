@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aviso_server.telemetry.cells import CAPACITY, Cells, Key, read
+from aviso_server.telemetry.cells import CAPACITY, CellKey, Cells, read
 
 _LABELS = st.lists(st.text(max_size=8), max_size=3).map(tuple)
 
@@ -18,7 +18,7 @@ def test_what_is_written_is_read(written: dict[tuple[str, tuple[str, ...]], floa
     cells = Cells.private()
     for (name, labels), value in written.items():
         cells.values[cells.claim(name, labels)] = value
-    assert cells.snapshot() == {Key(*key): (value,) for key, value in written.items()}
+    assert cells.snapshot() == {CellKey(*key): (value,) for key, value in written.items()}
 
 
 def test_a_reader_sees_what_another_process_counts(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_reader_sees_what_another_process_counts(tmp_path: Path) -> None:
     cells.values[at + 2] = 2.5
     cells.values[cells.claim("plain")] += 1
     assert read(folder) == cells.snapshot()
-    assert read(folder)[Key("wide", ("a\nb", 'ü"'))] == (0.0, 0.0, 2.5)
+    assert read(folder)[CellKey("wide", ("a\nb", 'ü"'))] == (0.0, 0.0, 2.5)
 
 
 def test_nothing_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "one")], check=False)
     assert done.returncode == -9
-    assert read(tmp_path / "one") == {Key("counted", ()): (12345.0,)}
+    assert read(tmp_path / "one") == {CellKey("counted", ()): (12345.0,)}
 
 
 def test_half_a_name_is_no_name(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_half_a_name_is_no_name(tmp_path: Path) -> None:
     cells.claim("whole")
     with (tmp_path / "one" / "names").open("ab") as names:
         names.write(b'["hal')
-    assert read(tmp_path / "one") == {Key("whole", ()): (0.0,)}
+    assert read(tmp_path / "one") == {CellKey("whole", ()): (0.0,)}
 
 
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from aviso_server.core.operation import Operation
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import SILENT, Metrics
-from aviso_server.telemetry.series import SERIES, Kind
+from aviso_server.telemetry.series import SERIES, Growth
 
 WATCH = {"route": "/api/v1/watch", "event_type": "ev"}
 
@@ -96,7 +96,7 @@ def _detail(name: str) -> bool:
 def test_every_series_has_its_heading() -> None:
     """Name and type of every series are on the page from the start; no ``_created``."""
     found = page(metrics())
-    kinds = {Kind.COUNTER: "counter", Kind.HISTOGRAM: "histogram"}
+    kinds = {Growth.COUNTER: "counter", Growth.HISTOGRAM: "histogram"}
     assert found.types == {item.name: kinds.get(item.kind, "gauge") for item in SERIES}
     assert "_created" not in found.text
 

@@ -29,7 +29,7 @@ class Policy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AccessRules:
     """Who may do what; pure, and asked anew for every request."""
 
     admin_roles: RoleMap

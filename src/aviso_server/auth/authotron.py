@@ -17,7 +17,7 @@ from yarl import URL
 
 from aviso_server.auth.credential import forwardable
 from aviso_server.auth.identity import Authenticator, Identity
-from aviso_server.auth.outbound import Failed, Outbound, Patience, Reply
+from aviso_server.auth.outbound import Failed, Outbound, Reply, Timeouts
 from aviso_server.auth.refusal import (
     AUTH_AWAY,
     INVALID_TOKEN,
@@ -61,7 +61,7 @@ class Direct:
         self._tokens = tokens
         self._now_ns = now_ns
         self._cache_s = options.cache_s
-        self._outbound = Outbound(Patience(options.timeout_s), max_bytes=MAX_ANSWER_BYTES)
+        self._outbound = Outbound(Timeouts(options.timeout_s), max_bytes=MAX_ANSWER_BYTES)
         self._flights: SingleFlight[bytes, Identity] = SingleFlight(
             max_entries=MAX_REMEMBERED, ttl_s=self._remembered_s, clock=clock
         )

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from yarl import URL
 
-from aviso_server.auth.outbound import Failed, Outbound, Patience
+from aviso_server.auth.outbound import Failed, Outbound, Timeouts
 from aviso_server.core.json import UNREADABLE
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -76,7 +76,7 @@ class Destinations:
         account = f"{options.username}:{options.password}".encode()
         self._headers = {"Authorization": f"Basic {b64encode(account).decode()}"}
         self._outbound = Outbound(
-            Patience(options.request_timeout_s, options.connect_timeout_s),
+            Timeouts(options.request_timeout_s, options.connect_timeout_s),
             max_bytes=MAX_ANSWER_BYTES,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-from aviso_server.auth.access import Policy, Rules
+from aviso_server.auth.access import AccessRules, Policy
 from aviso_server.auth.ecpds import EcpdsPlugin
 from aviso_server.auth.identity import Authenticator, Identity
 from aviso_server.auth.refusal import (
@@ -28,7 +28,7 @@ class Gate:
     """Authentication and authorisation together; there is none while ``auth.enabled`` is false."""
 
     authenticator: Authenticator
-    rules: Rules
+    rules: AccessRules
     now_ns: Callable[[], int]
     ecpds: EcpdsPlugin | None = None
     metrics: Metrics = SILENT
@@ -50,7 +50,7 @@ class Gate:
         begun = perf_counter()
         outcome = "success"
         try:
-            return await self._judge(policy, authorization)
+            return await self._authenticate(policy, authorization)
         except MalformedHeader as refusal:
             if policy not in _NAMED:
                 outcome = ""
@@ -64,7 +64,7 @@ class Gate:
             if outcome:
                 self.metrics.auth_decided(self.authenticator.mode, outcome, perf_counter() - begun)
 
-    async def _judge(self, policy: Policy, authorization: str) -> Identity:
+    async def _authenticate(self, policy: Policy, authorization: str) -> Identity:
         """Whom a credential names, if that is enough for the policy."""
         identity = await self.authenticator.identify(authorization)
         if policy is Policy.READ and self._over(identity):

@@ -13,7 +13,7 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds."""
 
     total_s: float
@@ -37,7 +37,7 @@ class Reply:
 class Outbound:
     """A client for GET requests. Cookies are never kept: they would mix up the callers."""
 
-    def __init__(self, patience: Patience, *, max_bytes: int) -> None:
+    def __init__(self, patience: Timeouts, *, max_bytes: int) -> None:
         self._timeout = aiohttp.ClientTimeout(
             total=patience.total_s, connect=patience.connect_s, sock_connect=patience.connect_s
         )

@@ -1,8 +1,8 @@
 """Constraints of a filter: compiled once, then asked about stored text (docs/schema.md#filters).
 
 Seven operators come down to two questions: is the value one of these (``Choice``: eq, in), or
-does it lie between these (``Range``: gt, gte, lt, lte, between). Two objects that ask the same,
-such as ``{"eq": 4}`` and ``{"in": [4]}``, become equal values and can share an index entry.
+does it lie between these (``NumberRange``: gt, gte, lt, lte, between). Two objects that ask the
+same, such as ``{"eq": 4}`` and ``{"in": [4]}``, become equal values and can share an index entry.
 
 Stored text that does not read as the field's kind never matches and is never an error: it may
 have been written under another schema.
@@ -74,7 +74,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NumberRange:
     """The field lies between two numbers, either of which may be free."""
 
     field: str
@@ -106,7 +106,7 @@ class Range:
         return high is None or value < high or (not self.high_open and value == high)
 
 
-Constraint: TypeAlias = Choice | Range
+Constraint: TypeAlias = Choice | NumberRange
 
 
 def number_constraint(
@@ -128,11 +128,11 @@ def number_constraint(
         case "eq" | "in":
             return Choice(field, kind, frozenset(numbers))
         case "gt" | "gte":
-            return Range(field, kind, low=first, low_open=operator == "gt")
+            return NumberRange(field, kind, low=first, low_open=operator == "gt")
         case "lt" | "lte":
-            return Range(field, kind, high=last, high_open=operator == "lt")
+            return NumberRange(field, kind, high=last, high_open=operator == "lt")
         case _:
-            return Range(field, kind, low=first, high=last)
+            return NumberRange(field, kind, low=first, high=last)
 
 
 def enum_constraint(field: str, spec: Mapping[str, Json], allowed: tuple[str, ...]) -> Constraint:

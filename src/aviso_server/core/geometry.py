@@ -116,6 +116,11 @@ class Intersects:
 
     area: Area
 
+    @property
+    def box(self) -> Box:
+        """What a place must share a point with to match."""
+        return self.area.box
+
     def work(self, geometry: Geometry | None) -> int:
         """The most edges, or edges and points, that may have to be compared; 0.2 us each at worst.
 
@@ -188,6 +193,11 @@ class Contains:
 
     lat: float
     lon: float
+
+    @property
+    def box(self) -> Box:
+        """As for ``Intersects``: the point itself."""
+        return Box(self.lat, self.lon, self.lat, self.lon)
 
     def work(self, geometry: Geometry | None) -> int:
         """As for ``Intersects``."""

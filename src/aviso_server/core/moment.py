@@ -5,7 +5,7 @@ an offset), so the calendar is counted in cycles of 400 years instead of with ``
 ends there. Years outside 0000 to 9999 carry a sign, as ISO 8601 wants.
 """
 
-from datetime import date
+from datetime import date, datetime
 from functools import lru_cache
 
 NS_PER_SECOND = 1_000_000_000
@@ -33,6 +33,13 @@ def seconds(ns: int) -> str:
     return f"{_whole(ns // NS_PER_SECOND)}Z"
 
 
+def time_ns(text: str) -> int:
+    """Nanoseconds of a time as ``rfc3339`` and NATS write it: UTC, up to nine fraction digits."""
+    second, _, fraction = text.removesuffix("Z").partition(".")
+    # Library dates end at microseconds.
+    return _second_ns(second) + int(fraction.ljust(9, "0") or "0")
+
+
 def day_number(year: int, month: int, day: int) -> int:
     """Days since the epoch of a date in years 0000 to 9999; ValueError if there is none such."""
     if year == 0:
@@ -51,6 +58,11 @@ def _digits(fraction_ns: int) -> str:
 
 
 # Notifications arrive in time order, so neighbours mostly share their second.
+@lru_cache(maxsize=1024)
+def _second_ns(text: str) -> int:
+    return int(datetime.fromisoformat(text + "+00:00").timestamp()) * NS_PER_SECOND
+
+
 @lru_cache(maxsize=1024)
 def _whole(second: int) -> str:
     days, rest = divmod(second, SECONDS_PER_DAY)

@@ -24,7 +24,7 @@ from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
 from aviso_server.http.notify import idempotency_key
 from aviso_server.http.services import REQUEST_ID, SERVICES, Services
-from aviso_server.relay.publish import Batch, Declined, Published
+from aviso_server.relay.publish import BatchPublisher, Declined, Published
 from aviso_server.relay.turns import TURN_BYTES, Turns
 
 
@@ -46,7 +46,7 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
         count_refused(services.sources.metrics, services.catalogue, error, None)
         log_refused(error, Operation.NOTIFY, request)
         return error_answer(error, Operation.NOTIFY, request_id)
-    batch = Batch(
+    batch = BatchPublisher(
         backend=services.backend,
         catalogue=services.catalogue,
         key=key,

@@ -43,7 +43,7 @@ class Files:
         return int(self.sizes[number])
 
 
-class Index:
+class FileIndex:
     """The files of a version of the table."""
 
     def __init__(self, table: DeltaTable | None) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from aviso_server.lake.index import UNKNOWN, Files, Index
+from aviso_server.lake.index import UNKNOWN, FileIndex, Files
 from aviso_server.lake.ranges import EVERYWHERE, MOST
 
 
@@ -36,14 +36,14 @@ class TableFile:
         return unquote(self.path)
 
     @property
-    def told(self) -> bool:
-        """Whether the log tells which sequences it holds."""
+    def bounded(self) -> bool:
+        """Whether the table says which sequences it holds."""
         return self.last < MOST
 
 
 def inventory(table: DeltaTable, event_types: tuple[str, ...] = ()) -> list[TableFile]:
     """The files of these event types, or of all; by event type, day and first sequence."""
-    index = Index(table)
+    index = FileIndex(table)
     listed = [
         file
         for name in event_types or index.event_types

@@ -22,7 +22,7 @@ from aviso_server.core.mark import Mark
 from aviso_server.lake.bounds import LakeBatch, LakeBounds
 from aviso_server.lake.deadletters import DeadLetterTable
 from aviso_server.lake.increments import renew
-from aviso_server.lake.index import Index
+from aviso_server.lake.index import FileIndex
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.reader import Reader
 from aviso_server.lake.rowgroups import FileGone, RowGroups
@@ -171,5 +171,5 @@ class _Snapshots:
         self._table = renew(self._place, NOTIFICATIONS, self._table)
         known = None if self._newest is None else self._newest.index
         version = -1 if self._table is None else self._table.version()
-        index = known if known is not None and known.version == version else Index(self._table)
+        index = known if known is not None and known.version == version else FileIndex(self._table)
         return Snapshot(index, self._letters.look(), self._tombstones.look())

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Box, Intersects, Spatial
+from aviso_server.core.geometry import Box, Spatial
 from aviso_server.core.ring import Mask
 from aviso_server.lake import wkb
 from aviso_server.lake.layout import BOX
@@ -41,12 +41,7 @@ def mask(wanted: Filter, batch: pa.RecordBatch) -> pa.BooleanArray:
 
 def region(wanted: Filter | None) -> Box | None:
     """The box that a place must share a point with to match; None where places do not matter."""
-    if wanted is None or wanted.spatial is None:
-        return None
-    spatial = wanted.spatial
-    if isinstance(spatial, Intersects):
-        return spatial.area.box
-    return Box(spatial.lat, spatial.lon, spatial.lat, spatial.lon)
+    return None if wanted is None or wanted.spatial is None else wanted.spatial.box
 
 
 def satisfied(constraint: Constraint, texts: pa.StringArray) -> Mask:

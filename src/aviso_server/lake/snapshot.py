@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from aviso_server.core.mark import Mark
 from aviso_server.lake.deadletters import DeadLetters
-from aviso_server.lake.index import Files, Index
+from aviso_server.lake.index import FileIndex, Files
 from aviso_server.lake.tombstones import NOTHING, Hidden, Intervals
 
 
@@ -17,12 +17,12 @@ class Snapshot:
     them is missing up to the mark.
     """
 
-    index: Index
+    index: FileIndex
     letters: DeadLetters
     tombstones: Hidden
 
     def of(self, event_type: str) -> "EventTypeSnapshot":
-        """One event type; to be asked while the snapshot is the newest (``Index.mark``)."""
+        """One event type; to be asked while the snapshot is the newest (``FileIndex.mark``)."""
         return EventTypeSnapshot(
             event_type,
             self.index.mark(event_type),

@@ -9,18 +9,28 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from aviso_server.core.constraint import Choice, Kind, Operand, Range
-from aviso_server.core.geometry import Intersects, Spatial
+from aviso_server.core.constraint import Choice, Kind, NumberRange, Operand
+from aviso_server.core.filter import Filter
+from aviso_server.core.geometry import Box
 from aviso_server.core.notification import Notification
-from aviso_server.relay.group import Group
 
 Member = TypeVar("Member")
-Extent: TypeAlias = tuple[tuple[float, float], ...]
+Hull: TypeAlias = tuple[tuple[float, float], ...]
 """Low and high of each dimension, both included."""
 
 _FEW = 12
 """Up to so many groups each is asked. Measured: vectors pay from about 9 spans of numbers and from
 about 40 places, and between the two neither costs more than some 15 us."""
+
+
+class Group(Generic[Member]):
+    """Subscribers that ask for exactly the same: matched once, rendered once, served together."""
+
+    __slots__ = ("filter", "members")
+
+    def __init__(self, request: Filter) -> None:
+        self.filter = request
+        self.members: set[Member] = set()
 
 
 class Table(Protocol[Member]):
@@ -31,7 +41,7 @@ class Table(Protocol[Member]):
         ...
 
     def discard(self, group: Group[Member]) -> None:
-        """Take a group out."""
+        """Take a group out, which is there."""
         ...
 
     def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
@@ -116,18 +126,18 @@ class Spans(Generic[Member]):
 
     def __init__(
         self,
-        extent: Callable[[Group[Member]], Extent],
-        measure: Callable[[Notification], Extent | None],
+        hull: Callable[[Group[Member]], Hull],
+        measure: Callable[[Notification], Hull | None],
     ) -> None:
-        self._extent = extent
+        self._hull = hull
         self._measure = measure
-        self._groups: dict[Group[Member], Extent] = {}
+        self._groups: dict[Group[Member], Hull] = {}
         self._columns: tuple[list[Group[Member]], np.ndarray, np.ndarray] | None = None
         """Groups, lows and highs as arrays; made when asked for after a change."""
 
     def add(self, group: Group[Member]) -> None:
         """Put a group in."""
-        self._groups[group] = self._extent(group)
+        self._groups[group] = self._hull(group)
         self._columns = None
 
     def discard(self, group: Group[Member]) -> None:
@@ -157,50 +167,44 @@ class Spans(Generic[Member]):
         return self._columns
 
 
-def number_table(constraint: Range) -> Spans[Member]:
+def number_table(constraint: NumberRange) -> Spans[Member]:
     """A table of groups that ask for a span of this constraint's field."""
     name, kind = constraint.field, constraint.kind
 
-    def extent(group: Group[Member]) -> Extent:
+    def hull(group: Group[Member]) -> Hull:
         for found in group.filter.constraints:
-            if isinstance(found, Range) and found.field == name:
+            if isinstance(found, NumberRange) and found.field == name:
                 low = -np.inf if found.low is None else _below(found.low)
                 high = np.inf if found.high is None else _above(found.high)
                 return ((low, high),)
         raise LookupError(name)
 
-    def measure(notification: Notification) -> Extent | None:
+    def measure(notification: Notification) -> Hull | None:
         text = notification.identifier.get(name)
         value = None if text is None else kind.read(text)
         if value is None or isinstance(value, str):
             return None
         return ((_below(value), _above(value)),)
 
-    return Spans(extent, measure)
+    return Spans(hull, measure)
 
 
 def place_table() -> Spans[Member]:
     """A table of groups that ask for a place."""
 
-    def extent(group: Group[Member]) -> Extent:
+    def hull(group: Group[Member]) -> Hull:
         if group.filter.spatial is None:
             raise LookupError("place")
-        return _place(group.filter.spatial)
+        return _sides(group.filter.spatial.box)
 
-    def measure(notification: Notification) -> Extent | None:
-        if notification.geometry is None:
-            return None
-        box = notification.geometry.box
-        return ((box.min_lat, box.max_lat), (box.min_lon, box.max_lon))
+    def measure(notification: Notification) -> Hull | None:
+        return None if notification.geometry is None else _sides(notification.geometry.box)
 
-    return Spans(extent, measure)
+    return Spans(hull, measure)
 
 
-def _place(spatial: Spatial) -> Extent:
-    if isinstance(spatial, Intersects):
-        box = spatial.area.box
-        return ((box.min_lat, box.max_lat), (box.min_lon, box.max_lon))
-    return ((spatial.lat, spatial.lat), (spatial.lon, spatial.lon))
+def _sides(box: Box) -> Hull:
+    return ((box.min_lat, box.max_lat), (box.min_lon, box.max_lon))
 
 
 def _below(number: float) -> float:

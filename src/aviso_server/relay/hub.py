@@ -28,7 +28,7 @@ from aviso_server.core.filter import Filter
 from aviso_server.core.frame import LIVE
 from aviso_server.core.notification import Entry, Notification, Unreadable
 from aviso_server.relay import places
-from aviso_server.relay.group import Group
+from aviso_server.relay.candidates import Group
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
 from aviso_server.relay.render import render

@@ -10,11 +10,10 @@ number of shapes and of candidates, hardly with the number of subscribers.
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
-from aviso_server.core.constraint import Choice, Range
+from aviso_server.core.constraint import Choice, NumberRange
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Notification
-from aviso_server.relay.candidates import Choices, Everyone, Table, number_table, place_table
-from aviso_server.relay.group import Group
+from aviso_server.relay.candidates import Choices, Everyone, Group, Table, number_table, place_table
 
 Member = TypeVar("Member")
 _Shape: TypeAlias = tuple[str, ...]
@@ -105,7 +104,7 @@ def _kind(request: Filter) -> Hashable:
     match request.constraints:
         case (Choice(field, kind, _), *_):
             return "choice", field, kind
-        case (Range(field, kind), *_):
+        case (NumberRange(field, kind), *_):
             return "range", field, kind
     return _PLAIN if request.spatial is None else _PLACE
 
@@ -114,6 +113,6 @@ def _table(request: Filter) -> Table[Member]:
     match request.constraints:
         case (Choice(field, kind, _), *_):
             return Choices(field, kind)
-        case (Range() as first, *_):
+        case (NumberRange() as first, *_):
             return number_table(first)
     return Everyone() if request.spatial is None else place_table()

@@ -58,7 +58,7 @@ _Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class LookPace:
     """How often a look is taken and how long it may last."""
 
     kept_s: float = 1.0
@@ -109,7 +109,7 @@ class Overview:
         now_ns: Callable[[], int],
         lake: LakeTier | None = None,
         others: bool = True,
-        pace: Pace | None = None,
+        pace: LookPace | None = None,
     ) -> None:
         # Metrics are about readers and producers, not about those who look on.
         self._store = unmetered(backend)
@@ -118,7 +118,7 @@ class Overview:
         self._now_ns = now_ns
         self._lake = lake
         self._ask_others = others
-        self._pace = pace or Pace()
+        self._pace = pace or LookPace()
         self._flights: SingleFlight[Catalogue, Look] = SingleFlight(
             max_entries=1, ttl_s=lambda _: self._pace.kept_s, clock=self._pace.clock
         )

@@ -62,7 +62,7 @@ async def publish(
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchPublisher:
     """Publishes many notifications for one caller."""
 
     backend: Backend

@@ -12,7 +12,7 @@ import structlog
 from yarl import URL
 
 from aviso_server import __version__
-from aviso_server.auth.access import Rules as AccessRules
+from aviso_server.auth.access import AccessRules
 from aviso_server.auth.authotron import Direct, DirectOptions
 from aviso_server.auth.destinations import Destinations, EcpdsOptions
 from aviso_server.auth.ecpds import EcpdsPlugin, Memory
@@ -20,7 +20,7 @@ from aviso_server.auth.gate import Gate
 from aviso_server.auth.identity import Authenticator
 from aviso_server.auth.keyring import FixedKeys, KeySet, KeySource, PemFile
 from aviso_server.auth.keys import BadKey, shared_secret
-from aviso_server.auth.outbound import Outbound, Patience, fetch
+from aviso_server.auth.outbound import Outbound, Timeouts, fetch
 from aviso_server.auth.proxy import TrustedProxy
 from aviso_server.auth.token import TokenCheck
 from aviso_server.backends.backend import Backend
@@ -300,7 +300,7 @@ def open_otlp(settings: Settings) -> Export | None:
 def build_gate(settings: Settings, metrics: Metrics) -> Gate:
     """Access control as configured; StartFailed when a key cannot be used."""
     auth = settings.auth
-    keys = Outbound(Patience(auth.timeout_ms / 1000), max_bytes=MAX_KEY_SET_BYTES)
+    keys = Outbound(Timeouts(auth.timeout_ms / 1000), max_bytes=MAX_KEY_SET_BYTES)
     tokens = TokenCheck(_key_sources(settings, keys), now_ns=time.time_ns)
     authenticator: Authenticator = TrustedProxy(tokens)
     if auth.mode == Direct.mode:

@@ -51,7 +51,7 @@ class Homepage(Section):
     server_repository_url: Text = "https://github.com/ecmwf/aviso-server"
 
 
-class Tls(Section):
+class TlsSection(Section):
     """Certificate of the HTTP listener, and whom clients must be known to."""
 
     closed: ClassVar[bool] = True
@@ -76,7 +76,7 @@ class Application(Section):
     body_timeout_seconds: Whole = 30
     idle_timeout_seconds: Whole = 75
     cors_allowed_origins: tuple[Text, ...] = ()
-    tls: Tls | None = None
+    tls: TlsSection | None = None
     polygon_output: Text = "array"
     homepage: Homepage = Homepage()
 
@@ -156,7 +156,7 @@ class NotificationBackend(Section):
     jetstream: JetStream = JetStream()
 
 
-class Lake(Section):
+class LakeSection(Section):
     """The archive of everything, and the job that fills it (docs/pipeline.md)."""
 
     path: Text | None = None
@@ -182,7 +182,7 @@ class WatchEndpoint(Section):
     concurrent_notification_processing: Text | None = None
 
 
-class Limits(Section):
+class LimitsSection(Section):
     """What callers may do at the same time and per second; 0 is no limit."""
 
     max_streams: Count = 20_000
@@ -212,7 +212,7 @@ class Auth(Section):
     cache_seconds: Count = 10
 
 
-class Metrics(Section):
+class MetricsSection(Section):
     """The Prometheus listener."""
 
     enabled: Flag = False
@@ -316,11 +316,11 @@ class Document(Section):
 
     application: Application = Field(examples=[{}])
     notification_backend: NotificationBackend = Field(examples=[{}])
-    lake: Lake = Lake()
+    lake: LakeSection = LakeSection()
     watch_endpoint: WatchEndpoint = WatchEndpoint()
-    limits: Limits = Limits()
+    limits: LimitsSection = LimitsSection()
     auth: Auth = Auth()
-    metrics: Metrics = Metrics()
+    metrics: MetricsSection = MetricsSection()
     logging: Logging = Logging()
     ecpds: Ecpds | None = None
     notification_schema: dict[Text, EventType] | None = None
@@ -338,11 +338,11 @@ class Settings:
 
     application: Application
     notification_backend: NotificationBackend
-    lake: Lake
+    lake: LakeSection
     watch_endpoint: WatchEndpoint
-    limits: Limits
+    limits: LimitsSection
     auth: Auth
-    metrics: Metrics
+    metrics: MetricsSection
     logging: Logging
     ecpds: Ecpds | None
     notification_schema: Mapping[str, EventType] | None

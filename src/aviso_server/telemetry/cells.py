@@ -25,7 +25,7 @@ _SPILL = 32
 _BYTES = 8
 
 
-class Key(NamedTuple):
+class CellKey(NamedTuple):
     """What a claim stands for."""
 
     name: str
@@ -41,7 +41,7 @@ class Claim(NamedTuple):
     width: int
 
 
-Snapshot = Mapping[Key, tuple[float, ...]]
+Snapshot = Mapping[CellKey, tuple[float, ...]]
 """The values of all claims at one instant."""
 
 
@@ -101,6 +101,6 @@ def read(folder: Path) -> Snapshot:
 
 def _valued(claims: Iterable[Claim], values: "memoryview[float]") -> Snapshot:
     return {
-        Key(claim.name, claim.labels): tuple(values[claim.begin : claim.begin + claim.width])
+        CellKey(claim.name, claim.labels): tuple(values[claim.begin : claim.begin + claim.width])
         for claim in claims
     }

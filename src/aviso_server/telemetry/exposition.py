@@ -18,11 +18,11 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from aviso_server.telemetry import cells
-from aviso_server.telemetry.cells import Key, Snapshot
-from aviso_server.telemetry.series import SERIES, Kind, Series
+from aviso_server.telemetry.cells import CellKey, Snapshot
+from aviso_server.telemetry.series import SERIES, Growth, Series
 
 _BY_NAME = {item.name: item for item in SERIES}
-_GROWING = (Kind.COUNTER, Kind.HISTOGRAM)
+_GROWING = (Growth.COUNTER, Growth.HISTOGRAM)
 
 _LEAST = ("process_start_time_seconds", "process_max_fds")
 """Of the process series these say the least of all processes; the others are sums."""
@@ -64,17 +64,17 @@ class Ledger:
 
 def merged(snapshots: Sequence[Snapshot]) -> Snapshot:
     """Several processes as one, each series in its own way."""
-    gathered: defaultdict[Key, list[tuple[float, ...]]] = defaultdict(list)
+    gathered: defaultdict[CellKey, list[tuple[float, ...]]] = defaultdict(list)
     for snapshot in snapshots:
         for key, values in snapshot.items():
             gathered[key].append(values)
     return {key: _together(_BY_NAME[key.name].kind, each) for key, each in gathered.items()}
 
 
-def _together(kind: Kind, each: list[tuple[float, ...]]) -> tuple[float, ...]:
-    if kind is Kind.MIN:
+def _together(kind: Growth, each: list[tuple[float, ...]]) -> tuple[float, ...]:
+    if kind is Growth.MIN:
         return min(each)
-    if kind is Kind.MAX:
+    if kind is Growth.MAX:
         return max(each)
     return tuple(map(sum, zip(*each, strict=True)))
 
@@ -91,7 +91,7 @@ class Processes:
         gathered: dict[str, list[float]] = defaultdict(list)
         shapes: dict[str, Metric] = {}
         for pid in pids:
-            for family in _told(pid):
+            for family in _process_metrics(pid):
                 shapes[family.name] = family
                 for sample in family.samples:
                     gathered[family.name].append(sample.value)
@@ -106,7 +106,7 @@ class Processes:
         ]
 
 
-def _told(pid: int) -> list[Metric]:
+def _process_metrics(pid: int) -> list[Metric]:
     """What the kernel tells of one process; nothing when it is gone."""
     collector = ProcessCollector(pid=lambda: pid, registry=CollectorRegistry())
     return list(collector.collect())
@@ -143,13 +143,13 @@ def render(snapshot: Snapshot, pids: Iterable[int], *, processes: Processes | No
 
 def _family(series: Series, members: _Members) -> Metric:
     match series.kind:
-        case Kind.HISTOGRAM:
+        case Growth.HISTOGRAM:
             return _histogram(series, members)
-        case Kind.DISTINCT:
+        case Growth.DISTINCT:
             return _distinct(series, members)
-        case Kind.COUNTER:
+        case Growth.COUNTER:
             return _plain(CounterMetricFamily(series.name, series.help), series, members)
-        case Kind.SUM | Kind.MIN | Kind.MAX:
+        case Growth.SUM | Growth.MIN | Growth.MAX:
             return _plain(GaugeMetricFamily(series.name, series.help), series, members)
     assert_never(series.kind)
 

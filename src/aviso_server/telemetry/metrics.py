@@ -236,7 +236,7 @@ class Metrics:
         self._of(s.BUILD_INFO, version).set(1)
         for item in s.SERIES:
             if not item.labels and item not in (*s.ARCHIVE, *s.STORE):
-                (self._timing if item.kind is s.Kind.HISTOGRAM else self._of)(item)
+                (self._timing if item.kind is s.Growth.HISTOGRAM else self._of)(item)
         for mode in AUTH_MODES:
             self._timing(s.AUTH_DURATION, mode)
             for outcome in AUTH_OUTCOMES:

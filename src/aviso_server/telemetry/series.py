@@ -23,7 +23,7 @@ LAGS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Buckets for how late the event loop is, in seconds."""
 
 
-class Kind(Enum):
+class Growth(Enum):
     """How a series grows, and what several processes make together."""
 
     COUNTER = "counter"
@@ -45,7 +45,7 @@ class Series:
     """One metric."""
 
     name: str
-    kind: Kind
+    kind: Growth
     labels: tuple[str, ...]
     help: str
     buckets: tuple[float, ...] = SECONDS
@@ -54,237 +54,248 @@ class Series:
     @property
     def width(self) -> int:
         """How many cells it needs: a histogram has its sum, its buckets and the rest above them."""
-        return len(self.buckets) + 2 if self.kind is Kind.HISTOGRAM else 1
+        return len(self.buckets) + 2 if self.kind is Growth.HISTOGRAM else 1
 
 
 _STREAM = ("route", "event_type")
 _CALL = ("backend", "operation", "outcome")
 
-BUILD_INFO = Series("aviso_build_info", Kind.MIN, ("version",), "1, labelled with the version.")
+BUILD_INFO = Series("aviso_build_info", Growth.MIN, ("version",), "1, labelled with the version.")
 HTTP_REQUESTS = Series(
     "aviso_http_requests_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     ("route", "method", "status_code"),
     "Requests answered on the main listener.",
 )
 HTTP_DURATION = Series(
     "aviso_http_request_duration_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     ("route", "method"),
     "Time until the headers of the answer were ready; for streams the set-up time.",
 )
 HTTP_IN_FLIGHT = Series(
     "aviso_http_requests_in_flight",
-    Kind.SUM,
+    Growth.SUM,
     ("method",),
     "Requests whose headers are not ready yet.",
 )
 BACKEND_OPERATIONS = Series(
-    "aviso_backend_operations_total", Kind.COUNTER, _CALL, "Calls of the backend."
+    "aviso_backend_operations_total", Growth.COUNTER, _CALL, "Calls of the backend."
 )
 BACKEND_DURATION = Series(
     "aviso_backend_operation_duration_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     _CALL,
     "Duration of backend calls; operation publish is the publish latency.",
 )
 NOTIFICATIONS = Series(
     "aviso_notifications_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     ("event_type", "status"),
     "Notifications sent to the server.",
 )
-SSE_ACTIVE = Series("aviso_sse_connections_active", Kind.SUM, _STREAM, "Streams open now.")
+SSE_ACTIVE = Series("aviso_sse_connections_active", Growth.SUM, _STREAM, "Streams open now.")
 SSE_CONNECTIONS = Series(
     "aviso_sse_connections_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     _STREAM,
     "Streams asked for, those that could not be set up included.",
 )
 SSE_USERS = Series(
     "aviso_sse_unique_users_active",
-    Kind.DISTINCT,
+    Growth.DISTINCT,
     ("route", "username"),
     "Different users with an open stream; anonymous ones are not counted.",
 )
 SSE_SENT = Series(
-    "aviso_sse_events_sent_total", Kind.COUNTER, _STREAM, "Notifications written to streams."
+    "aviso_sse_events_sent_total", Growth.COUNTER, _STREAM, "Notifications written to streams."
 )
 SSE_ERRORS = Series(
-    "aviso_sse_stream_errors_total", Kind.COUNTER, _STREAM, "Error frames written to streams."
+    "aviso_sse_stream_errors_total", Growth.COUNTER, _STREAM, "Error frames written to streams."
 )
 SSE_DURATION = Series(
     "aviso_sse_connection_duration_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     ("route",),
     "How long streams lived.",
     LIFETIMES,
 )
 AUTH_REQUESTS = Series(
-    "aviso_auth_requests_total", Kind.COUNTER, ("mode", "outcome"), "Credentials decided."
+    "aviso_auth_requests_total", Growth.COUNTER, ("mode", "outcome"), "Credentials decided."
 )
 ECPDS_HITS = Series(
-    "aviso_ecpds_cache_hits_total", Kind.COUNTER, (), "ECPDS checks answered from the cache."
+    "aviso_ecpds_cache_hits_total", Growth.COUNTER, (), "ECPDS checks answered from the cache."
 )
 ECPDS_MISSES = Series(
-    "aviso_ecpds_cache_misses_total", Kind.COUNTER, (), "ECPDS checks that had to ask."
+    "aviso_ecpds_cache_misses_total", Growth.COUNTER, (), "ECPDS checks that had to ask."
 )
-ECPDS_SIZE = Series("aviso_ecpds_cache_size", Kind.SUM, (), "Users in the ECPDS cache.")
+ECPDS_SIZE = Series("aviso_ecpds_cache_size", Growth.SUM, (), "Users in the ECPDS cache.")
 ECPDS_DECISIONS = Series(
     "aviso_ecpds_access_decisions_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     ("outcome",),
     "Decisions of the ECPDS check.",
 )
 ECPDS_FETCHES = Series(
-    "aviso_ecpds_fetch_total", Kind.COUNTER, ("outcome",), "Fetches from the ECPDS servers."
+    "aviso_ecpds_fetch_total", Growth.COUNTER, ("outcome",), "Fetches from the ECPDS servers."
 )
 OTLP_FAILURES = Series(
-    "aviso_otlp_export_failures_total", Kind.COUNTER, (), "Batches of log records not exported."
+    "aviso_otlp_export_failures_total",
+    Growth.COUNTER,
+    (),
+    "Batches of log records not exported.",
 )
 OTLP_SUPPRESSED = Series(
     "aviso_otlp_suppressed_log_records_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     (),
     "Log records withheld from export because they may hold a secret.",
 )
 CONNECTED = Series(
     "aviso_backend_connected",
-    Kind.MIN,
+    Growth.MIN,
     ("backend",),
     "1 while the backend can be reached; with workers, by all of them.",
 )
 STORING = Series(
     "aviso_backend_storing",
-    Kind.MIN,
+    Growth.MIN,
     ("backend",),
     "1 while notifications of all configured event types can be stored, as `/ready` says.",
 )
 FAULTS = Series(
     "aviso_backend_fault",
-    Kind.MAX,
+    Growth.MAX,
     ("backend", "reason"),
     "1 while notifications cannot be stored for this reason.",
 )
 STORE_BYTES = Series(
-    "aviso_store_bytes", Kind.MAX, (), "What the store has of its limit: bytes of all streams."
+    "aviso_store_bytes",
+    Growth.MAX,
+    (),
+    "What the store has of its limit: bytes of all streams.",
 )
 STORE_LIMIT = Series(
-    "aviso_store_limit_bytes", Kind.MAX, (), "Bytes beyond which NATS stores nothing, if known."
+    "aviso_store_limit_bytes",
+    Growth.MAX,
+    (),
+    "Bytes beyond which NATS stores nothing, if known.",
 )
 STORE_FREE = Series(
     "aviso_store_free_bytes",
-    Kind.MAX,
+    Growth.MAX,
     (),
     "Free bytes on the disk of the embedded NATS server.",
 )
 STREAM_MESSAGES = Series(
     "aviso_stream_notifications",
-    Kind.MAX,
+    Growth.MAX,
     ("event_type",),
     "Notifications that the log keeps of a configured event type.",
 )
 STREAM_BYTES = Series(
-    "aviso_stream_bytes", Kind.MAX, ("event_type",), "What they take in the log, in bytes."
+    "aviso_stream_bytes", Growth.MAX, ("event_type",), "What they take in the log, in bytes."
 )
 RECONNECTS = Series(
     "aviso_backend_reconnects_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     ("backend",),
     "How often the connection to the backend was restored.",
 )
 SWITCHES = Series(
     "aviso_sse_reader_switches_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     _STREAM,
     "Slow readers sent back to history.",
 )
 GAPS = Series(
     "aviso_sse_history_gaps_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     _STREAM,
     "Streams that began later than asked, because the history is gone.",
 )
-LIMITED = Series("aviso_sse_replay_limited_total", Kind.COUNTER, _STREAM, "Replays cut by the cap.")
+LIMITED = Series(
+    "aviso_sse_replay_limited_total", Growth.COUNTER, _STREAM, "Replays cut by the cap."
+)
 QUEUED = Series(
     "aviso_sse_queued_notifications",
-    Kind.SUM,
+    Growth.SUM,
     (),
     "Notifications that wait in the queues of all readers.",
 )
 DEEPEST = Series(
     "aviso_sse_queue_depth_max",
-    Kind.MAX,
+    Growth.MAX,
     (),
     "Notifications that wait in the longest queue of a reader.",
 )
 REPLAY_DURATION = Series(
     "aviso_sse_replay_duration_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     _STREAM,
     "Time to deliver the history a stream asked for.",
     REPLAYS,
 )
 HISTORY_READS = Series(
     "aviso_history_reads_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     ("tier",),
     "Batches of history read, from memory, from the log or from the lake.",
 )
 READERS_ACTIVE = Series(
     "aviso_history_readers_active",
-    Kind.SUM,
+    Growth.SUM,
     (),
     "Streams that read from the log or the lake now.",
 )
 READERS_WAITING = Series(
     "aviso_history_readers_waiting",
-    Kind.SUM,
+    Growth.SUM,
     (),
     "Streams that wait for their turn to read from the log or the lake.",
 )
 READERS_WAIT = Series(
     "aviso_history_wait_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     (),
     "How long streams waited for their turn, where they had to.",
     REPLAYS,
 )
 AUTH_DURATION = Series(
     "aviso_auth_duration_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     ("mode",),
     "Time to decide a credential.",
 )
 LOOP_LAG = Series(
     "aviso_loop_lag_seconds",
-    Kind.HISTOGRAM,
+    Growth.HISTOGRAM,
     (),
     "How late the event loop was, looked at 40 times per second.",
     LAGS,
 )
-ARCHIVE_UP = Series("aviso_archive_up", Kind.SUM, (), "1 while the managed archive job runs.")
+ARCHIVE_UP = Series("aviso_archive_up", Growth.SUM, (), "1 while the managed archive job runs.")
 ARCHIVE_LAG = Series(
     "aviso_archive_lag_notifications",
-    Kind.SUM,
+    Growth.SUM,
     (),
     "Stored notifications that the managed archive job has not archived yet.",
 )
 ARCHIVE_LAG_SECONDS = Series(
     "aviso_archive_lag_seconds",
-    Kind.SUM,
+    Growth.SUM,
     (),
     "Age of the oldest notification that is not archived yet.",
 )
 ARCHIVED = Series(
     "aviso_archive_notifications_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     (),
     "Notifications that the managed archive job put into the lake.",
 )
 ARCHIVE_RESTARTS = Series(
     "aviso_archive_restarts_total",
-    Kind.COUNTER,
+    Growth.COUNTER,
     (),
     "How often the managed archive job was started again.",
 )

@@ -16,7 +16,7 @@ async def test_a_contradiction_is_reported_once(opened: Opener) -> None:
     backend = await opened()
     await append(backend, 3)
     schema = CATALOGUE.schemas["ev"]
-    held = await backend._streams.holdings(schema)
+    held = await backend._streams.state(schema)
     agreement = Agreement(backend._connection)
     with recorded() as journal:
         for through, reported in ((5, 1), (5, 1), (9, 2)):

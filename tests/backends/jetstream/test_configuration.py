@@ -8,7 +8,7 @@ from support.config import settings
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
     DECLARED,
-    Holdings,
+    StreamState,
     accounted,
     check_usable,
     declared_text,
@@ -167,17 +167,17 @@ def test_streams_of_the_reference_server_are_adopted() -> None:
     check_usable(GENERIC, existing, desired(GENERIC, StreamDefaults()))
 
 
-def holdings(config: dict[str, Json], first: int, last: int, messages: int) -> Bounds:
+def bounds_of(config: dict[str, Json], first: int, last: int, messages: int) -> Bounds:
     """The bounds that an answer of the server gives."""
     state: dict[str, Json] = {"first_seq": first, "last_seq": last, "messages": messages}
-    return Holdings.of({"config": config, "state": state}, 0).bounds
+    return StreamState.of({"config": config, "state": state}, 0).bounds
 
 
 def test_bounds() -> None:
     """The first stored and the last allocated; an empty stream begins after its last."""
-    assert holdings({}, 0, 0, 0) == Bounds(1, 0)
-    assert holdings({}, 3, 9, 5) == Bounds(3, 9, deleted=2)
-    assert holdings({}, 10, 9, 0) == Bounds(10, 9)
+    assert bounds_of({}, 0, 0, 0) == Bounds(1, 0)
+    assert bounds_of({}, 3, 9, 5) == Bounds(3, 9, deleted=2)
+    assert bounds_of({}, 10, 9, 0) == Bounds(10, 9)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_bounds() -> None:
 )
 def test_lost_is_what_retention_removed(config: dict[str, Json], lost: int) -> None:
     """Only limits that remove by themselves lose anything; keep-latest is deliberate."""
-    assert holdings(config, 5, 9, 5).lost == lost
+    assert bounds_of(config, 5, 9, 5).lost == lost
 
 
 def test_wipes_are_not_lost_and_losses_are_not_forgotten() -> None:
     """A note in the stream tells removals apart, also those before a wipe and after it."""
     config = accounted({"max_msgs": 5}, through=9, lost=4)
-    assert holdings(config, 10, 9, 0).lost == 4
-    assert holdings(config, 10, 12, 3).lost == 4
-    assert holdings(config, 12, 16, 5).lost == 11
+    assert bounds_of(config, 10, 9, 0).lost == 4
+    assert bounds_of(config, 10, 12, 3).lost == 4
+    assert bounds_of(config, 12, 16, 5).lost == 11

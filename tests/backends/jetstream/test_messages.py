@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from support.config import settings
 from support.places import RINGS
 
-from aviso_server.backends.jetstream.messages import Stored, decode, encode, time_ns
+from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.geometry import Area, Cloud, Geometry
 from aviso_server.core.json import compact
-from aviso_server.core.moment import rfc3339
 from aviso_server.core.notification import Notification, Record, Unreadable
 from aviso_server.core.schema import Schema
 from aviso_server.core.topic import tokens_of
@@ -192,12 +191,3 @@ def test_generic_without_headers() -> None:
     entry = decode(GENERIC, Stored(1, 2, "made-up.a", {}, b"1"))
     assert isinstance(entry, Record)
     assert entry.notification.event_type == "made-up"
-
-
-@given(st.integers(0, 2**63 - 1))
-def test_times_keep_their_nanoseconds(ns: int) -> None:
-    """Storage times are exact, however many fraction digits the server writes."""
-    text = rfc3339(ns)
-    assert time_ns(text) == ns
-    head, dot, fraction = text.removesuffix("Z").partition(".")
-    assert time_ns(f"{head}{dot}{fraction.rstrip('0')}Z".replace(".Z", "Z")) == ns

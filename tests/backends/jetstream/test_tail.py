@@ -13,7 +13,7 @@ from support.journal import recorded
 from support.nats import nats_server
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
-from aviso_server.backends.jetstream.configuration import Holdings
+from aviso_server.backends.jetstream.configuration import StreamState
 from aviso_server.backends.jetstream.options import JetStreamOptions, StreamDefaults
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.backends.jetstream.tail import Consumer, delivery
@@ -134,10 +134,10 @@ class CountingStreams(Streams):
 
     looks = 0
 
-    async def holdings(self, schema: Schema) -> Holdings:
+    async def state(self, schema: Schema) -> StreamState:
         """As underneath."""
         self.looks += 1
-        return await super().holdings(schema)
+        return await super().state(schema)
 
 
 async def test_a_deleted_last_does_not_alarm_the_watchdog(opened: Opener) -> None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import structlog
 
-from aviso_server.backends.jetstream.configuration import Holdings
+from aviso_server.backends.jetstream.configuration import StreamState
 from aviso_server.backends.jetstream.connection import Connection
 from aviso_server.backends.jetstream.history import Reader
 from aviso_server.core.errors import HistoryFailed, SetupFailed
@@ -53,7 +53,7 @@ class Agreement:
         self._known[event_type] = found
         return found
 
-    async def check(self, schema: Schema, held: Holdings, mark: Mark) -> None:
+    async def check(self, schema: Schema, held: StreamState, mark: Mark) -> None:
         """Disagreement unless the stream can be the one that was archived."""
         empty = held.first > held.last
         neighbour = None

@@ -137,14 +137,14 @@ class JetStreamBackend:
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         """Store a notification."""
-        schema = self._schema(notification.event_type)
-        ack = await self._publisher.publish(schema, notification, key)
-        return Receipt(ack.sequence, ack.repeated)
+        return await self._publisher.publish(
+            self._schema(notification.event_type), notification, key
+        )
 
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of a stream, which is made if it does not exist yet."""
         try:
-            return (await self._streams.holdings(self._schema(event_type))).bounds
+            return (await self._streams.state(self._schema(event_type))).bounds
         except (Unavailable, Refused) as error:
             raise SetupFailed(
                 "Failed to ensure stream exists for topic subscription", details=str(error)
@@ -163,7 +163,7 @@ class JetStreamBackend:
             entries = await decode_in_turns(schema, messages, wanted or EVERYTHING)
             passed = len(messages) - len(entries)
             # Looked at after the read: what was removed meanwhile is then known to be.
-            bounds = (await self._streams.holdings(schema)).bounds
+            bounds = (await self._streams.state(schema)).bounds
             return Batch(entries, following, bounds, passed=passed)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
@@ -188,7 +188,7 @@ class JetStreamBackend:
         """Lowest stored sequence at or after a time."""
         schema = self._schema(event_type)
         try:
-            held = await self._streams.holdings(schema)
+            held = await self._streams.state(schema)
             return await self._reader.since(schema.stream, held, ns)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
@@ -197,7 +197,7 @@ class JetStreamBackend:
         """Highest stored sequence at or before a time."""
         schema = self._schema(event_type)
         try:
-            held = await self._streams.holdings(schema)
+            held = await self._streams.state(schema)
             return await self._reader.until(schema.stream, held, ns)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error

@@ -203,7 +203,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class StreamState:
     """What a stream holds at one instant, as STREAM.INFO tells it."""
 
     first: int
@@ -214,7 +214,7 @@ class Holdings:
     layout: Layout = Layout()
 
     @classmethod
-    def of(cls, info: Mapping[str, Json], last_ns: int) -> "Holdings":
+    def of(cls, info: Mapping[str, Json], last_ns: int) -> "StreamState":
         """Read them from an answer."""
         config, state = _object(info.get("config")), _object(info.get("state"))
         last = _number(state.get("last_seq"))

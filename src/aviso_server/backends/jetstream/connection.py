@@ -302,7 +302,7 @@ class Connection:
                 self._journal.warning(
                     "Connection to NATS lost", event_name="backend.jetstream.connection.lost"
                 )
-            self._tell()
+            self._notify_watchers()
 
     async def _restored(self) -> None:
         self.generation += 1
@@ -311,7 +311,7 @@ class Connection:
         self._journal.info(
             "Connection to NATS restored", event_name="backend.jetstream.connection.restored"
         )
-        self._tell()
+        self._notify_watchers()
 
     async def _closed(self) -> None:
         """nats-py has given up: for good if it ran out of attempts, else we begin again."""
@@ -319,7 +319,7 @@ class Connection:
             return
         if isinstance(self._client.last_error, errors.NoServersError):
             self._ended = True
-            self._tell()
+            self._notify_watchers()
             return
         self._reopening = asyncio.create_task(self._reopen(), name="reopen NATS connection")
 
@@ -339,9 +339,9 @@ class Connection:
             await self._restored()
             return
         self._ended = True
-        self._tell()
+        self._notify_watchers()
 
-    def _tell(self) -> None:
+    def _notify_watchers(self) -> None:
         for changed in tuple(self._watchers):
             changed()
 

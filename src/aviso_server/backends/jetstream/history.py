@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 
-from aviso_server.backends.jetstream.configuration import Holdings
+from aviso_server.backends.jetstream.configuration import StreamState
 from aviso_server.backends.jetstream.connection import (
     BATCH_GET,
     Connection,
@@ -19,9 +19,9 @@ from aviso_server.backends.jetstream.connection import (
     Refused,
     Unavailable,
 )
-from aviso_server.backends.jetstream.messages import Stored, time_ns
+from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.core.json import Json, compact
-from aviso_server.core.moment import rfc3339
+from aviso_server.core.moment import rfc3339, time_ns
 
 MAX_BATCH = 1000
 """Messages the server gives to one direct get."""
@@ -108,7 +108,7 @@ class Reader:
                 return messages, reached + 1
         return messages, last + 1
 
-    async def since(self, stream: str, held: Holdings, ns: int) -> int:
+    async def since(self, stream: str, held: StreamState, ns: int) -> int:
         """Lowest stored sequence at or after a time; ``last + 1`` if there is none."""
         if ns > held.last_ns:
             return held.last + 1
@@ -120,7 +120,7 @@ class Reader:
             found = await next_stored(self._connection, stream, begin)
         return held.last + 1 if found is None else found
 
-    async def until(self, stream: str, held: Holdings, ns: int) -> int:
+    async def until(self, stream: str, held: StreamState, ns: int) -> int:
         """Highest stored sequence at or before a time; ``first - 1`` if there is none."""
         above = held.last + 1 if ns >= held.last_ns else await self.since(stream, held, ns + 1)
         found = await self.last_until_sequence(stream, above - 1, held.first)

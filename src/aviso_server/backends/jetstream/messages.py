@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -109,18 +108,6 @@ def _whole(schema: Schema, stored: Stored, found: Notification) -> Record:
         _payload(headers, stored.body),
     )
     return Record(stored.sequence, stored.time_ns, notification)
-
-
-@lru_cache(maxsize=1024)
-def _second_ns(text: str) -> int:
-    return int(datetime.fromisoformat(text + "+00:00").timestamp()) * 1_000_000_000
-
-
-def time_ns(text: str) -> int:
-    """Nanoseconds of a time as NATS writes it: RFC 3339, UTC, up to nine fraction digits."""
-    second, _, fraction = text.removesuffix("Z").partition(".")
-    # Neighbouring messages share their second, and library dates end at microseconds.
-    return _second_ns(second) + int(fraction.ljust(9, "0") or "0")
 
 
 _NAMES = {name.lower(): name for name in (BOX, GEOMETRY, POINT_CLOUD, EVENT_TYPE, IDENTIFIER)}

@@ -5,10 +5,10 @@ is what makes sending again after a lost acknowledgement harmless.
 """
 
 import asyncio
-from dataclasses import dataclass
 
 import structlog
 
+from aviso_server.backends.backend import Receipt
 from aviso_server.backends.jetstream.connection import (
     Connection,
     NoAnswer,
@@ -36,14 +36,6 @@ _HEADER_ROOM = 1024
 """Allowance for what the server and the client add to our headers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """JetStream's word that a message is stored."""
-
-    sequence: int
-    repeated: bool
-
-
 class Publisher:
     """Stores messages; any number at a time."""
 
@@ -60,7 +52,7 @@ class Publisher:
         self._stores = stores
         self._options = options
 
-    async def publish(self, schema: Schema, notification: Notification, key: str) -> Ack:
+    async def publish(self, schema: Schema, notification: Notification, key: str) -> Receipt:
         """Store a notification, or StorageFailed after a bounded time."""
         message = encode(schema, notification, key)
         self._check_size(message)
@@ -71,7 +63,7 @@ class Publisher:
         attempts = 1 if on_trial else self._options.publish_retry_attempts
         for attempt in range(1, attempts + 1):
             try:
-                ack = await self._attempt(schema, message)
+                receipt = await self._attempt(schema, message)
             except SetupFailed as error:
                 raise StorageFailed(NOT_SENT, details=error.message) from error
             except (Unavailable, Refused) as error:
@@ -85,10 +77,10 @@ class Publisher:
                 await self._wait(attempt, error)
             else:
                 self._stores.succeeded(stream)
-                return ack
+                return receipt
         raise StorageFailed(NOT_SENT)
 
-    async def _attempt(self, schema: Schema, message: Message) -> Ack:
+    async def _attempt(self, schema: Schema, message: Message) -> Receipt:
         await self._streams.ensure(schema)
         try:
             answer = await self._connection.request(
@@ -108,7 +100,7 @@ class Publisher:
         self._streams.note(schema, sequence)
         # Met while sending again it is most likely our own first copy, but not surely: the key
         # may have been used before for something else. Whoever asked compares.
-        return Ack(sequence, ack.get("duplicate") is True)
+        return Receipt(sequence, repeated=ack.get("duplicate") is True)
 
     async def _wait(self, attempt: int, error: Exception) -> None:
         delay_s = self._options.publish_retry_base_delay_s * 2 ** (attempt - 1)

@@ -9,7 +9,7 @@ import structlog
 
 from aviso_server.backends.jetstream import configuration, retention
 from aviso_server.backends.jetstream.agreement import Agreement, MarkReader
-from aviso_server.backends.jetstream.configuration import Config, Holdings, Layout
+from aviso_server.backends.jetstream.configuration import Config, Layout, StreamState
 from aviso_server.backends.jetstream.connection import Connection, Refused
 from aviso_server.backends.jetstream.history import (
     MESSAGE_NOT_FOUND,
@@ -17,11 +17,11 @@ from aviso_server.backends.jetstream.history import (
     Reader,
     next_stored,
 )
-from aviso_server.backends.jetstream.messages import time_ns
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.errors import SetupFailed
 from aviso_server.core.json import Json
 from aviso_server.core.mark import Mark
+from aviso_server.core.moment import time_ns
 from aviso_server.core.schema import Schema, stream_conflict
 
 NAME_IN_USE = 10058
@@ -74,7 +74,7 @@ class Streams:
         """Ensure again on next use: the stream was found missing."""
         self._ensured.pop(schema.stream, None)
 
-    async def holdings(self, schema: Schema) -> Holdings:
+    async def state(self, schema: Schema) -> StreamState:
         """What the stream holds now; it is made if it does not exist yet."""
         await self.ensure(schema)
         try:
@@ -85,7 +85,7 @@ class Streams:
             self.forget(schema)
             await self.ensure(schema)
             info = await self._info(schema)
-        held = holdings(info)
+        held = state_of(info)
         self.note(schema, held.last)
         changed = held.layout.tokens != self.layout(schema).tokens
         if changed and held.layout.tokens - set(schema.key_order or ()):
@@ -122,7 +122,7 @@ class Streams:
         """Remove everything stored so far; how many there were, 0 without a stream."""
         try:
             info = await self._info(schema)
-            held = holdings(info)
+            held = state_of(info)
             await self._account(info, through=held.last, lost=held.bounds.lost)
             answer = await self._connection.call(
                 f"STREAM.PURGE.{schema.stream}",
@@ -140,7 +140,7 @@ class Streams:
         """Remove one message; False when it is not there."""
         try:
             info = await self._info(schema)
-            held = holdings(info)
+            held = state_of(info)
             if sequence == held.first and configuration.trims(_config(info)):
                 following = await next_stored(self._connection, schema.stream, sequence + 1)
                 through = (held.last if following is None else following - 1) or sequence
@@ -198,10 +198,10 @@ class Streams:
                 return
             info = await self._info(schema)
         configuration.check_usable(schema, _config(info), wanted)
-        await self._agree(schema, holdings(info), mark)
+        await self._agree(schema, state_of(info), mark)
         await self._reconcile(schema, info, configuration.with_tokens(wanted, info))
 
-    async def _agree(self, schema: Schema, held: Holdings, mark: Mark) -> None:
+    async def _agree(self, schema: Schema, held: StreamState, mark: Mark) -> None:
         """Let an empty stream go on above the mark; refuse one that contradicts it."""
         await self._agreement.check(schema, held, mark)
         if held.last >= mark.through:
@@ -318,8 +318,8 @@ class Streams:
         self, schema: Schema, info: dict[str, Json], wanted: Config
     ) -> retention.Removal:
         """What the wanted limits would take away now."""
-        held, state = holdings(info), info.get("state")
-        counts = state if isinstance(state, dict) else {}
+        held, counts = state_of(info), info.get("state")
+        counts = counts if isinstance(counts, dict) else {}
         young, age = held.first, wanted.get("max_age")
         if isinstance(age, int) and age > 0:
             oldest = time.time_ns() - age
@@ -347,7 +347,7 @@ class Streams:
         return await self._connection.call(f"STREAM.INFO.{schema.stream}")
 
 
-async def inspected(connection: Connection, stream: str) -> tuple[Config, Holdings] | None:
+async def inspected(connection: Connection, stream: str) -> tuple[Config, StreamState] | None:
     """A stream as it is, for those who only read: it is neither made nor changed. None without."""
     try:
         info = await connection.call(f"STREAM.INFO.{stream}")
@@ -355,7 +355,7 @@ async def inspected(connection: Connection, stream: str) -> tuple[Config, Holdin
         if error.code == STREAM_NOT_FOUND:
             return None
         raise
-    return _config(info), holdings(info)
+    return _config(info), state_of(info)
 
 
 def _count(state: Mapping[str, Json], name: str) -> int:
@@ -368,10 +368,10 @@ def _config(info: dict[str, Json]) -> dict[str, Json]:
     return config if isinstance(config, dict) else {}
 
 
-def holdings(info: dict[str, Json]) -> Holdings:
+def state_of(info: dict[str, Json]) -> StreamState:
     """What a stream holds, from an answer of the server."""
     state = info.get("state")
     at = state.get("last_ts") if isinstance(state, dict) else None
     # Go's zero time, year 1, stands for a stream that never had anything.
     never = not isinstance(at, str) or at.startswith("0001-")
-    return Holdings.of(info, 0 if never else time_ns(str(at)))
+    return StreamState.of(info, 0 if never else time_ns(str(at)))

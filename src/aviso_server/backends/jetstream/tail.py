@@ -117,7 +117,7 @@ class Tail:
 
     async def _try_consumer(self) -> "Consumer":
         await self._connection.until_connected(self._pace.outage_s)
-        held = await self._streams.holdings(self._schema)
+        held = await self._streams.state(self._schema)
         if held.last < self._position:
             raise HistoryLost(
                 "The stream was replaced",
@@ -138,7 +138,7 @@ class Tail:
             arrivals = await consumer.arrivals(self._pace.watchdog_s)
             if arrivals is not None:
                 return arrivals
-            last = (await self._streams.holdings(self._schema)).last
+            last = (await self._streams.state(self._schema)).last
             # Twice in a row: what was stored a moment ago may still be on its way.
             if behind and last > max(self._position, self._looked):
                 return Arrivals([], [], f"nothing came, but the stream is at {last}")
@@ -159,7 +159,7 @@ class Tail:
 
     async def _check_kept(self, position: int) -> None:
         """HistoryLost when retention removed something above a position before it was read."""
-        held = await self._streams.holdings(self._schema)
+        held = await self._streams.state(self._schema)
         if held.bounds.lost > position:
             raise HistoryLost(
                 "History is no longer kept",

@@ -8,7 +8,7 @@ import structlog
 
 from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
 from aviso_server.backends.memory.keys import Keys
-from aviso_server.backends.memory.log import Log
+from aviso_server.backends.memory.log import MemoryLog
 from aviso_server.backends.memory.retention import Budget, TopicLimits
 from aviso_server.core.errors import StorageFailed
 from aviso_server.core.filter import Filter
@@ -48,7 +48,7 @@ class MemoryBackend:
     def __init__(self, limits: MemoryLimits, *, now_ns: Callable[[], int]) -> None:
         self._limits = limits
         self._now_ns = now_ns
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, MemoryLog] = {}
         self._owners: dict[str, str] = {}
         """Event type by stream name, to refuse a second spelling."""
         self._topics = TopicLimits(limits.max_history_per_topic, limits.max_topics)
@@ -157,12 +157,12 @@ class MemoryBackend:
     async def close(self) -> None:
         """Nothing to flush."""
 
-    def _find(self, event_type: str) -> Log:
+    def _find(self, event_type: str) -> MemoryLog:
         """The log of an event type, or an empty one that is not kept."""
         self._refuse_conflict(event_type)
-        return self._logs.get(event_type) or Log(event_type)
+        return self._logs.get(event_type) or MemoryLog(event_type)
 
-    def _log_for(self, event_type: str) -> Log:
+    def _log_for(self, event_type: str) -> MemoryLog:
         log = self._logs.get(event_type)
         if log is not None:
             return log
@@ -172,7 +172,7 @@ class MemoryBackend:
                 "Failed to store notification",
                 details=f"more than {MAX_STREAMS} event types are in use",
             )
-        log = self._logs[event_type] = Log(event_type)
+        log = self._logs[event_type] = MemoryLog(event_type)
         self._owners[event_type.upper()] = event_type
         return log
 

@@ -18,7 +18,7 @@ _TRIM_AT = 4096
 
 
 @dataclass(slots=True)
-class Log:
+class MemoryLog:
     """The notifications of one event type, oldest first."""
 
     event_type: str

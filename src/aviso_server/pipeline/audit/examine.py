@@ -52,7 +52,7 @@ def examined(place: Place, exam: Exam) -> pa.RecordBatch:
             rows.finding(_broken(exam.file, problem, first, last))
             rows.span("unread", first, last)
     except _FAILED as error:
-        last = exam.file.last if exam.file.told else exam.file.first
+        last = exam.file.last if exam.file.bounded else exam.file.first
         rows.finding(_broken(exam.file, _line(error), exam.file.first, last))
         rows.span("unread", exam.file.first, last)
         return rows.batch()
@@ -259,7 +259,7 @@ def _broken(file: TableFile, problem: str, first: int, last: int) -> Finding:
 
 
 def _about(file: TableFile, text: str, rows: int) -> Finding:
-    last = file.last if file.told else file.first
+    last = file.last if file.bounded else file.first
     return Finding("statistics", file.first, last, last - file.first + 1, f"{text}, it has {rows}")
 
 

@@ -197,7 +197,7 @@ def _subjects(
         ends = ask(source, looked)
     firsts: dict[str, int] = {}
     for file in found:
-        first = file.first if file.told else 1
+        first = file.first if file.bounded else 1
         firsts[file.event_type] = min(first, firsts.get(file.event_type, MOST))
     subjects = {}
     for name in sorted({*firsts, *ends}):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aviso_server.core.geometry import Box
 from aviso_server.lake.deadletters import DeadLetterTable
-from aviso_server.lake.index import Index
+from aviso_server.lake.index import FileIndex
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
@@ -46,7 +46,7 @@ def look(place: Place) -> Snapshot:
     table = find(place, NOTIFICATIONS)
     if table is None:
         raise LakeFailed(f"there is no lake at {place.path}: no table '{NOTIFICATIONS}' in it")
-    return Snapshot(Index(table), DeadLetterTable(place).look(), Tombstones(place).look())
+    return Snapshot(FileIndex(table), DeadLetterTable(place).look(), Tombstones(place).look())
 
 
 def chosen(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:

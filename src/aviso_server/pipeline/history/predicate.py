@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import BooleanType
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Box, Intersects, Spatial
+from aviso_server.core.geometry import Box
 from aviso_server.lake.layout import BOX
 from aviso_server.lake.predicate import mask, satisfied
 
@@ -27,17 +27,13 @@ def matches(wanted: Filter) -> Column:
     """The condition that a row is asked for; true for every row if nothing is asked."""
     tests = [F.col("identifier")[name].eqNullSafe(text) for name, text in wanted.exact]
     if wanted.spatial is not None:
-        tests += _near(wanted.spatial)
+        tests += _near(wanted.spatial.box)
     tests += _rest(Filter((), wanted.constraints, wanted.spatial))
     return reduce(and_, tests) if tests else F.lit(col=True)
 
 
-def _near(spatial: Spatial) -> list[Column]:
+def _near(box: Box) -> list[Column]:
     """The row's box shares a point with what is asked for; where there is none, false."""
-    if isinstance(spatial, Intersects):
-        box = spatial.area.box
-    else:
-        box = Box(spatial.lat, spatial.lon, spatial.lat, spatial.lon)
     return [
         F.col("min_lat").isNotNull(),  # makes the whole false, not null, in rows without place
         F.col("min_lat") <= box.max_lat,

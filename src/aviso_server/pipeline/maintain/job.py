@@ -272,7 +272,7 @@ def _expire_letters(options: MaintainOptions, outcome: MaintainOutcome) -> None:
     reached: dict[str, int] = {}
     for item in outcome.plan.removals:
         if item.why == "expired":
-            last = max((file.last for file in item.files if file.told), default=0)
+            last = max((file.last for file in item.files if file.bounded), default=0)
             reached[item.event_type] = max(last, reached.get(item.event_type, 0))
     for event_type, last in reached.items():
         outcome.letters_expired += expire_letters(options.place, event_type, last)

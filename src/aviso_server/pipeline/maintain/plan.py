@@ -175,4 +175,4 @@ def _meets(file: TableFile, graves: Intervals) -> bool:
 
 
 def _within(file: TableFile, graves: Intervals) -> bool:
-    return file.told and graves.after(file.first) > file.last
+    return file.bounded and graves.after(file.first) > file.last

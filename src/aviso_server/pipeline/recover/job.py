@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aviso_server.backends.jetstream.configuration import Config, Holdings, accounted, trims
+from aviso_server.backends.jetstream.configuration import Config, StreamState, accounted, trims
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable, answered
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
 from aviso_server.backends.jetstream.messages import MESSAGE_ID
@@ -222,7 +222,7 @@ class _Settling:
             found.update(item.headers.get(MESSAGE_ID, "") for item in messages)
         return found
 
-    async def _inspect(self) -> tuple[Config, Holdings]:
+    async def _inspect(self) -> tuple[Config, StreamState]:
         found = await inspected(self._connection, self._schema.stream)
         if found is None:
             raise RecoverFailed(f"there is no stream '{self._schema.stream}' any more")

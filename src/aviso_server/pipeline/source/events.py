@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aviso_server.backends.jetstream.messages import time_ns
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON, PointCloudField, parse_polygon
 from aviso_server.core.geometry import Cloud, Geometry
 from aviso_server.core.json import UNREADABLE
+from aviso_server.core.moment import time_ns
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.core.schema import Schema
 

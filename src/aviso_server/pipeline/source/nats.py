@@ -18,7 +18,7 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
     OURS,
     Config,
-    Holdings,
+    StreamState,
     declared_text,
 )
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
@@ -144,11 +144,11 @@ class NatsLog:
         """The parts of ``first..following`` that retention removed."""
         if len(messages) == following - first:
             return []
-        held = (await self._holdings(stream)).bounds.lost
+        held = (await self._state_of(stream)).bounds.lost
         holes = gaps(first, [message.sequence for message in messages], following)
         return [(begin, min(end, held)) for begin, end in holes if begin <= held]
 
-    async def _holdings(self, stream: str) -> Holdings:
+    async def _state_of(self, stream: str) -> StreamState:
         found = await inspected(self._connection, stream)
         if found is None:
             raise Unreached(f"there is no stream '{stream}' any more")
