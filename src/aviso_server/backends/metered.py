@@ -13,7 +13,10 @@ _Result = TypeVar("_Result")
 
 
 class MeteredBackend:
-    """Counts and times the calls of a backend. Those that are cancelled are not counted."""
+    """Counts and times the calls of a backend, whose duties are stated at ``Backend``.
+
+    Calls that are cancelled are not counted.
+    """
 
     def __init__(self, inner: Backend, metrics: Metrics) -> None:
         self.inner = inner
@@ -22,16 +25,14 @@ class MeteredBackend:
 
     @property
     def connected(self) -> bool:
-        """Whether the store can be reached now."""
         return self.inner.connected
 
     @property
     def fault(self) -> Fault | None:
-        """Why notifications cannot be stored now."""
         return self.inner.fault
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        """Store: ``publish``. Timed in place: on the way of every notification a call counts."""
+        # Timed in place: every notification comes this way, and a call more would count.
         begun = time.perf_counter()
         try:
             receipt = await self.inner.append(notification, key=key)
@@ -42,42 +43,34 @@ class MeteredBackend:
         return receipt
 
     async def bounds(self, event_type: str) -> Bounds:
-        """The bounds now."""
         return await self.inner.bounds(event_type)
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
     ) -> Batch:
-        """A piece of history: ``get_batch``."""
         reading = self.inner.read(event_type, first, last, limit=limit, wanted=wanted)
         return await timed(self._metrics, "get_batch", reading)
 
     async def first_since(self, event_type: str, ns: int) -> int:
-        """Lowest stored sequence at or after a storage time."""
         return await self.inner.first_since(event_type, ns)
 
     async def last_until(self, event_type: str, ns: int) -> int:
-        """Highest stored sequence at or before a storage time."""
         return await self.inner.last_until(event_type, ns)
 
     def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        """Everything above ``after``."""
         return self.inner.tail(event_type, after)
 
     async def event_types(self) -> Sequence[str]:
-        """Every event type that has a stream of ours."""
         return await self.inner.event_types()
 
     async def delete(self, event_type: str, sequence: int) -> bool:
-        """Remove one notification: ``delete_message``; one that is not there is no failure."""
+        # One that is not there is no failure.
         return await timed(self._metrics, "delete_message", self.inner.delete(event_type, sequence))
 
     async def wipe(self, event_type: str) -> int:
-        """Remove all notifications of a stream: ``wipe_stream``."""
         return await timed(self._metrics, "wipe_stream", self.inner.wipe(event_type))
 
     async def close(self) -> None:
-        """Let go of everything."""
         await self.inner.close()
 
 

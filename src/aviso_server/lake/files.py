@@ -70,9 +70,9 @@ class _Open:
     day: date
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     pending: int = 0
-    """Rows that wait to be written,"""
+    """Rows in ``waiting``."""
     weight: int = 0
-    """and their bytes."""
+    """Bytes of the rows in ``waiting``."""
     rows: int = 0
     last_ns: int = 0
     """Storage time of the last row."""

@@ -60,19 +60,15 @@ class Everyone(Generic[Member]):
         self._groups: dict[Group[Member], None] = {}
 
     def add(self, group: Group[Member]) -> None:
-        """Put a group in."""
         self._groups[group] = None
 
     def discard(self, group: Group[Member]) -> None:
-        """Take a group out."""
         del self._groups[group]
 
     def candidates(self, notification: Notification) -> Iterable[Group[Member]]:  # noqa: ARG002 - all
-        """All of them."""
         return self._groups
 
     def __bool__(self) -> bool:
-        """True while it holds groups."""
         return bool(self._groups)
 
 
@@ -95,7 +91,6 @@ class Choices(Generic[Member]):
                 self._groups[value] = {held: None, group: None}
 
     def discard(self, group: Group[Member]) -> None:
-        """Take a group out."""
         for value in self._values(group):
             held = self._groups[value]
             if isinstance(held, dict):
@@ -111,7 +106,6 @@ class Choices(Generic[Member]):
         return (held,) if isinstance(held, Group) else held
 
     def __bool__(self) -> bool:
-        """True while it holds groups."""
         return bool(self._groups)
 
     def _values(self, group: Group[Member]) -> frozenset[Operand]:
@@ -136,12 +130,10 @@ class Spans(Generic[Member]):
         """Groups, lows and highs as arrays; made when asked for after a change."""
 
     def add(self, group: Group[Member]) -> None:
-        """Put a group in."""
         self._groups[group] = self._hull(group)
         self._columns = None
 
     def discard(self, group: Group[Member]) -> None:
-        """Take a group out."""
         del self._groups[group]
         self._columns = None
 
@@ -158,7 +150,6 @@ class Spans(Generic[Member]):
         return [groups[i] for i in np.flatnonzero(touched)]
 
     def __bool__(self) -> bool:
-        """True while it holds groups."""
         return bool(self._groups)
 
     def _arranged(self) -> tuple[list[Group[Member]], np.ndarray, np.ndarray]:

@@ -254,16 +254,25 @@ class Feed:
 
     async def _history(self, first: int, last: int, name: bytes) -> bool:
         """Deliver ``first..last`` from history; True when the cap cut it."""
-        quota = Quota(self._cap if name is REPLAY else None)
-        position, promised = first, name is LIVE
+        # Two callers: the history that a client asked for, as ``replay`` and capped; and the way
+        # back of a slow reader to live, as ``live-notification`` and not capped.
+        returning = name is LIVE
+        quota = Quota(None if returning else self._cap)
+        # Nothing is promised before the first batch has shown where history begins: retention may
+        # take from its beginning until then. A slow reader was promised all of it when it joined.
+        position, promised = first, returning
         if position > last and not promised:
-            await self._looked(None)
+            await self._looked(None)  # nothing to read, but the first heartbeat is due
         while position <= last:
+            # The first look must see the deletions of other processes, too; later ones need not.
             batch = await self._patiently(partial(self._read, position, last, fresh=not promised))
             if not promised:
                 await self._looked(batch, position)
                 promised = True
-            elif batch.bounds.lost >= position or (batch.missing and name is LIVE):
+            # ``lost`` at or above the position: retention overtook this reader. ``missing``:
+            # neither log nor lake has what comes here. A replay is told where that is; a slow
+            # reader on its way back was promised everything.
+            elif batch.bounds.lost >= position or (batch.missing and returning):
                 raise HistoryLost(
                     "History is no longer kept",
                     details=f"sequence {position} is gone; "
@@ -272,15 +281,20 @@ class Feed:
             elif batch.missing:
                 await self._gap(position, batch.following)
             chosen = await self._select(batch.entries)
+            # What is read and not sent costs this caller its turn: see relay/readers.
             left_out = batch.passed + len(batch.entries) - len(chosen)
             self._sources.readers.charge(self._query.caller, left_out)
             for frames in self._pieces(chosen, name, quota):
+                # A stop ends the stream here, between two writes; what is left is not flushed.
                 await self._beat()
                 await self._send(frames)
                 self._meter.sent.add(quota.fresh())
+            # Exceeded by one that was looked at and not sent: exactly the cap is not exceeded.
             if quota.exceeded:
                 await self._limit_reached(quota)
                 return True
+            # Not the last entry + 1: whatever lies below ``following`` was considered, even if
+            # nothing of it matched.
             position = batch.following
             if self._rules.batch_delay_s and position <= last:
                 await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))

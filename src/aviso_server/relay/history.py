@@ -168,16 +168,22 @@ class Tiers:
         self, lake: LakeTier, event_type: str, first: int, floor: _Floor, *, fresh: bool
     ) -> tuple[Joined, Skip | None]:
         """What log and lake have together, for a sequence that the log does not have."""
-        bounds = floor.bounds  # as they are before the lake is looked at
+        # The bounds of the log are older than the look at the lake, on purpose. The other way
+        # round, what was archived and trimmed between the two looks would be in neither, and a
+        # gap would be reported that is none.
+        bounds = floor.bounds
+        # This sequence left the log after the last look at the lake: that look says nothing of it.
         fresh = fresh or first >= floor.looked_below
         joined = Joined(bounds, await lake.bounds(event_type, fresh=fresh))
         skip = joined.skip(first)
         if not fresh and skip is not None and skip.following > joined.lake.through:
-            # Beyond what the lake had: it may have grown before the log was trimmed.
+            # An old look at the lake says that it ends before this sequence. It may have grown
+            # before the log was trimmed, so only a look that is younger than the bounds decides.
             fresh = True
             joined = Joined(bounds, await lake.bounds(event_type, fresh=True))
             skip = joined.skip(first)
         if fresh:
+            # What lay below the log at this look is settled; only what leaves it later is not.
             floor.looked_below = max(floor.looked_below, bounds.first)
         return joined, skip
 

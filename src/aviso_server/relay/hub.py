@@ -269,18 +269,24 @@ class _Stream:
         if self.recent is not None:
             self.recent.add(fresh)
         for entry in fresh:
+            # Before anything is awaited: whoever joins from here on has this one in its history.
+            # If its group is offered it below, ``Subscription.take`` leaves it out.
             self.position = entry.sequence
             if isinstance(entry, Unreadable):
+                # It has no fields to compare. Everybody is told rather than nobody.
                 matched = self._index.groups()
             else:
                 matched = await self._matching(entry.notification)
             item: tuple[int, bytes | Unreadable] | None = None
             for group in matched:
-                if item is None:
+                if item is None:  # rendered once, and not at all if nobody asks for it
                     item = (entry.sequence, render(self._renderer, entry, LIVE))
                 gathered.setdefault(group, []).append(item)
+        # Offered after everything is matched: one chunk per group, which all its members share.
+        # Nothing is awaited from here on, so all of them see the same order.
         for group, items in gathered.items():
             chunk = Chunk(items)
             for subscription in tuple(group.members):
                 if not subscription.offer(chunk):
+                    # Full: it noted where to resume and reads history when its client catches up.
                     self._index.remove(group.filter, subscription)

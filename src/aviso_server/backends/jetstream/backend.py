@@ -117,12 +117,10 @@ class JetStreamBackend:
 
     @property
     def connected(self) -> bool:
-        """Whether NATS can be reached now."""
         return self._connection.connected
 
     @property
     def fault(self) -> Fault | None:
-        """Why notifications of some event type cannot be stored now."""
         return self._condition.fault
 
     @property
@@ -136,7 +134,6 @@ class JetStreamBackend:
         return self._connection.reconnects
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        """Store a notification."""
         return await self._publisher.publish(
             self._schema(notification.event_type), notification, key
         )
@@ -153,7 +150,6 @@ class JetStreamBackend:
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
     ) -> Batch:
-        """A piece of history."""
         schema = self._schema(event_type)
         try:
             # Whoever reads is in the middle of a stream: it waits for a lost connection as long
@@ -185,7 +181,6 @@ class JetStreamBackend:
         return await reader.read(schema.stream, first, last, limit=limit)
 
     async def first_since(self, event_type: str, ns: int) -> int:
-        """Lowest stored sequence at or after a time."""
         schema = self._schema(event_type)
         try:
             held = await self._streams.state(schema)
@@ -194,7 +189,6 @@ class JetStreamBackend:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
     async def last_until(self, event_type: str, ns: int) -> int:
-        """Highest stored sequence at or before a time."""
         schema = self._schema(event_type)
         try:
             held = await self._streams.state(schema)
@@ -203,7 +197,6 @@ class JetStreamBackend:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        """Everything above ``after``."""
         tail = Tail(
             self._connection,
             self._streams,
@@ -227,11 +220,9 @@ class JetStreamBackend:
         return sorted(found)
 
     async def delete(self, event_type: str, sequence: int) -> bool:
-        """Remove one notification."""
         return await self._streams.delete(self._schema(event_type), sequence)
 
     async def wipe(self, event_type: str) -> int:
-        """Remove all notifications of a stream."""
         return await self._streams.wipe(self._schema(event_type))
 
     def adopt(self, catalogue: Catalogue) -> None:

@@ -64,7 +64,6 @@ class MemoryBackend:
         return self._budget.total_bytes + self._keys.total_bytes
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        """Store a notification."""
         event_type = notification.event_type
         now = self._now_ns()
         if (repeat := self._keys.seen(event_type, key, now)) is not None:
@@ -84,31 +83,24 @@ class MemoryBackend:
         return Receipt(record.sequence)
 
     async def bounds(self, event_type: str) -> Bounds:
-        """The bounds of a stream."""
         return self._find(event_type).bounds
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
     ) -> Batch:
-        """A piece of history; all of it, for nothing needs to be decoded here."""
-        del wanted
+        del wanted  # nothing needs to be decoded here, so nothing is gained by leaving out
         return self._find(event_type).read(first, last, limit)
 
     async def first_since(self, event_type: str, ns: int) -> int:
-        """Lowest stored sequence at or after a time."""
         return self._find(event_type).first_since(ns)
 
     async def last_until(self, event_type: str, ns: int) -> int:
-        """Highest stored sequence at or before a time."""
         return self._find(event_type).last_until(ns)
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        """Everything above ``after``.
-
-        New records are handed over by the append itself, not read back: a budget smaller than a
-        burst cannot take one away before it was delivered. The pending list needs no bound of
-        its own, because the one consumer empties it on every turn of the loop.
-        """
+        # New records are handed over by the append itself, not read back: a budget smaller than a
+        # burst cannot take one away before it was delivered. The pending list needs no bound of
+        # its own, because the one consumer empties it on every turn of the loop.
         log = self._log_for(event_type)
         pending: list[Entry] = []
         grown = asyncio.Event()
@@ -131,11 +123,9 @@ class MemoryBackend:
             log.listeners.discard(arrived)
 
     async def event_types(self) -> Sequence[str]:
-        """Every event type seen so far."""
         return sorted(self._logs)
 
     async def delete(self, event_type: str, sequence: int) -> bool:
-        """Remove one notification."""
         record = self._find(event_type).remove(sequence)
         if record is None:
             return False
@@ -143,7 +133,6 @@ class MemoryBackend:
         return True
 
     async def wipe(self, event_type: str) -> int:
-        """Remove all notifications of a stream."""
         removed = self._find(event_type).clear()
         self._forget(removed)
         self._journal.info(

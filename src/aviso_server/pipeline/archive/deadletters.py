@@ -18,9 +18,9 @@ from aviso_server.lake.layout import DEAD_LETTER_TABLE, DEAD_LETTERS, Place
 from aviso_server.lake.storage import files
 
 IN_MEMORY = 10_000
-"""Letters of one task that go through the driver's memory,"""
+"""Letters of one task up to which they go through the driver's memory."""
 BYTES_IN_MEMORY = 8 * 1024 * 1024
-"""and what they may weigh."""
+"""What those may weigh."""
 
 STAGED = "_staged"
 """Folder of files that no commit has taken; Delta does not look into names that begin so."""
@@ -31,9 +31,9 @@ class Bundle:
     """The letters of one task."""
 
     streams: tuple[bytes, ...] = ()
-    """Batches of letters as Arrow streams,"""
+    """Batches of letters as Arrow streams, where there are few."""
     files: tuple[str, ...] = ()
-    """or the files that hold them."""
+    """The files that hold them otherwise."""
     first: dict[str, int] = field(default_factory=dict)
     """Lowest sequence of each event type."""
 

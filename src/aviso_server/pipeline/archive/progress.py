@@ -19,9 +19,9 @@ from aviso_server.core.json import Json
 from aviso_server.pipeline.spark.query import Progress, observed
 
 OBSERVED = "archive"
-"""Name under which counts are observed,"""
+"""Name under which Spark observes the counts of the job."""
 ROWS, LETTERS, NEWEST = "rows", "letters", "newest"
-"""and what they are: notifications, dead letters, newest storage time in microseconds."""
+"""Those counts: notifications, dead letters, newest storage time in microseconds."""
 
 WINDOW_S = 30.0
 """Time over which the rate is taken."""
