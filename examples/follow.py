@@ -1,9 +1,9 @@
-"""Follow an event type for good: reconnect, and go on with the next sequence.
+"""Follow an event type indefinitely: reconnect, and resume with the next sequence.
 
     python examples/follow.py http://127.0.0.1:8000 extreme_event '{"severity": {"gte": 4}}'
 
 Prints one CloudEvent per line. Standard library only: it shows what a client has to do. For real
-work take pyaviso, which also keeps its position across restarts.
+work use pyaviso, which also keeps its position across restarts.
 """
 
 import json
@@ -43,7 +43,7 @@ def follow(server: str, event_type: str, identifier: dict[str, Any]) -> Iterator
                     yield data
                     position = {"from_id": str(data["sequence"] + 1)}
                 elif not position:
-                    # Nothing received yet: should the connection break, go on from here.
+                    # Nothing received yet: if the connection breaks, resume from here.
                     position = {"from_date": data["timestamp"]}
                 elif name == "error" or data.get("type") == "history_gap":
                     print(data, file=sys.stderr)
