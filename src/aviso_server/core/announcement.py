@@ -40,7 +40,7 @@ def notification_of(
         )
     payload = b"null" if request.payload is UNSET else compact(request.payload)
     if len(payload) > _TRIMMED_FROM:
-        # The encoder leaves half as much again behind its text, which would be kept with it.
+        # The encoder's buffer is half as large again as its text, and would be kept with it.
         payload = bytes(memoryview(payload))
     tokens = tokens_of(schema, identifier.values, identifier.geometry)
     return Notification(schema.event_type, tokens, identifier.values, identifier.geometry, payload)

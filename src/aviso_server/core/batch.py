@@ -1,11 +1,11 @@
 """Several notifications in one body: a JSON array, or NDJSON with one request object per line.
 
-Each item is judged for itself; only a body that cannot be taken apart is refused as a whole. An
-item is a request object with one more member allowed, ``idempotency_key``.
+Items are validated individually; only a body that cannot be split is refused as a whole. An item is
+a request object with one more member allowed, ``idempotency_key``.
 
-Taking megabytes apart takes long, whatever is in them, so it is done in steps between which a
-caller can do something else: ``split`` finds the items block by block, and counts them before
-anything is made of them; then each is checked and parsed by itself.
+Splitting megabytes takes long, whatever they contain, so it is done in steps between which a caller
+can do something else: ``split`` finds the items block by block, and counts them before any is
+parsed; then each is checked and parsed individually.
 """
 
 import re
@@ -35,7 +35,7 @@ _Spans: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SYNTAX = msgspec.json.Decoder(msgspec.Raw)
 BLOCK = 64 * 1024
-"""Bytes looked at in one step."""
+"""Bytes scanned in one step."""
 _COMMA, _NEWLINE = b",\n"
 _SOLID = np.ones(256, np.bool_)
 _SOLID[list(b" \t\r\n")] = False
@@ -56,8 +56,8 @@ def is_array(body: bytes) -> bool:
 def split(body: bytes, *, max_items: int, block_size: int = BLOCK) -> Iterator[list[Span]]:
     """Where the items are, in order; those of one block of the body at a time.
 
-    MalformedBody or InvalidRequest for the body as a whole, as soon as that is known. What is in
-    the items is not looked at.
+    MalformedBody or InvalidRequest for the body as a whole, as soon as that is known. The contents
+    of the items are not inspected.
     """
     found = 0
     find = _elements if is_array(body) else _lines
@@ -103,7 +103,7 @@ def parse_item(text: bytes) -> Item:
 
 
 def _elements(body: bytes, size: int) -> Iterator[_Spans]:
-    """The elements of an array: what stands between its brackets and the commas of its own."""
+    """The elements of an array: the texts between its brackets and its own commas."""
     depth, begin, known = 0, body.index(b"[") + 1, 0
     for at, block in blocks_outside_strings(body, size):
         steps = STEPS[block]

@@ -1,8 +1,8 @@
 """The CloudEvent of a record: one rendered form, whichever tier the record came from.
 
-Members are alphabetical, so ``data`` comes first and everything behind it is constant per event
-type except the sequence and the time. Rendering is therefore two small JSON encodings between
-constant bytes.
+Members are alphabetical, so ``data`` comes first and everything after it is constant per event type
+except the sequence and the time. Rendering is therefore two small JSON encodings between constant
+bytes.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ class Renderer:
     def __init__(self, base_url: str, *, polygon_text: bool = False) -> None:
         self._base_url = base_url
         self._polygon_text = polygon_text
-        # Bounded because event types without schema are made up by clients.
+        # Bounded, because clients invent event types without a schema.
         self._constants = lru_cache(maxsize=1024)(self._constant_parts)
 
     def render(self, record: Record) -> bytes:

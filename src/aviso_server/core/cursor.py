@@ -130,7 +130,7 @@ def refuse_ends(request: NotificationRequest, operation: Operation = Operation.N
 def window(request: NotificationRequest, operation: Operation) -> Window:
     """The window a watch or replay asks for, or InvalidRequest.
 
-    Step 10 lies between; a caller that checks it here calls ``refuse_ends`` itself before.
+    A caller that checks step 10 in between calls ``refuse_ends`` first.
     """
     refuse_ends(request, operation)
     start = _start(request)

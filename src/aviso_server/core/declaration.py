@@ -1,4 +1,4 @@
-"""A schema as JSON and back, so that whoever reads a stream can read its notifications.
+"""A schema as JSON and back, so that any reader of a stream can read its notifications.
 
 The text travels in the stream's own metadata: a Spark job that is given only the address of NATS
 then knows which topic token is which field. Access rules and storage policies are the server's

@@ -1,13 +1,13 @@
 """Every error the service raises on purpose, in one tree.
 
     AvisoError
-    ├── RequestError                the client can mend it (4xx)
+    ├── RequestError                the client can correct it (4xx)
     │   ├── MalformedBody           not JSON
     │   ├── UnknownMember           a top-level member outside the protocol
     │   ├── WrongShape              JSON of the wrong shape
     │   ├── UnknownEventType        strict mode, event type not configured
     │   ├── InvalidRequest          anything else the protocol refuses
-    │   ├── KeyReused               an idempotency key that already stands for something else
+    │   ├── KeyReused               an idempotency key already used for something else
     │   └── BodyTooLarge            over ``application.max_body_bytes``
     ├── NotFound                    an admin target that is not there
     ├── StorageFailed               the backend did not take a notification
@@ -16,10 +16,10 @@
     │   └── HistoryLost             history that is needed is no longer kept
     └── LiveFailed                  the live source is gone for good
 
-An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal
-to ``message`` for single-level errors), both cut where a client's text made them long, and
-``field``: the field of the identifier, or else the member of the request, that is to be mended.
-Its class decides the HTTP status, in one table at the edge; nothing ever looks at the text.
+An error carries ``message`` (the outermost text) and ``details`` (the innermost cause, equal to
+``message`` for single-level errors), both cut where a client's text made them long, and ``field``:
+the field of the identifier, or else the member of the request, to correct. Its class decides the
+HTTP status, in one table at the edge; nothing ever inspects the text.
 """
 
 from aviso_server.core.excerpt import excerpt
@@ -34,12 +34,12 @@ class AvisoError(Exception):
         self.message = excerpt(message)
         self.details = self.message if details is None else excerpt(details)
         self.field = None if field is None else excerpt(field)
-        """None where the error is about no single one."""
+        """None if the error concerns no single one."""
         super().__init__(self.message)
 
 
 class RequestError(AvisoError):
-    """The request cannot be served as sent; the client can mend it."""
+    """The request cannot be served as sent; the client can correct it."""
 
 
 class MalformedBody(RequestError):

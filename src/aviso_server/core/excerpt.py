@@ -1,11 +1,11 @@
-"""Long texts of clients, cut before they are shown again: in errors, in logs, in control frames.
+"""Clients' long texts, cut before they are shown again: in errors, in logs, in control frames.
 
 An error that quotes what it refuses would otherwise send a whole body back, and log it twice.
 Beginning and end are kept: one names the field, the other says what was expected.
 """
 
 LONGEST = 2048
-"""Characters of a text that is shown as it is; no message about ordinary values comes near."""
+"""Characters of a text that is shown uncut; messages about ordinary values are far shorter."""
 
 _TAIL = 512
 _CUT = " … "

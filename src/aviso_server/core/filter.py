@@ -8,11 +8,11 @@ Rules
 - Spatial fields are never compared as text.
 
 Theory of operation
-``matches`` decides one notification. ``select`` decides a batch: the cheap scalar tests one by
-one, then the spatial test once, vectorised, on those that are left. Both give the same answer
-(a property test draws filters and records). The two parts can be asked separately, because the
-spatial test of large places is too long for an event loop. Filters are hashable values, so that
-subscribers who ask the same thing share one entry in the hub.
+``matches`` decides one notification. ``select`` decides a batch: the cheap scalar tests one by one,
+then the spatial test once, vectorised, on those that are left. Both give the same answer (a
+property test draws filters and records). The two parts can be asked separately, because the spatial
+test of large places is too long for an event loop. Filters are hashable values, so that subscribers
+with equal filters share one entry in the hub.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,12 +1,12 @@
 """What things cost in memory: the one accounting that every limit uses.
 
-Costs are worked out from lengths alone, so that counting is cheap and a limit can be checked
-before anything is kept. The numbers are what CPython 3.11 takes for the objects, measured with
-tracemalloc. tests/core/test_footprint.py holds them against what a process really takes, with the
-kinds of things that are dearest for their size.
+Costs are computed from lengths alone, so that counting is cheap and a limit can be checked before
+anything is kept. The numbers are what CPython 3.11 takes for the objects, measured with
+tracemalloc. tests/core/test_footprint.py compares them with the memory of a process, using the
+objects that cost most for their size.
 
-Shared objects count for each that holds them: a field's name, a text that is both a topic token
-and an identifier value. So more is counted than is taken, mostly, but never far less.
+Shared objects count for each holder: a field's name, a text that is both a topic token and an
+identifier value. So usually more is counted than is taken, but never far less.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ STREAM = 24_000
 
 
 def of_entry(entry: Entry) -> int:
-    """Bytes that a stored notification takes, or what stands in its place."""
+    """Bytes that a stored notification takes, or its substitute."""
     if isinstance(entry, Record):
         return of_notification(entry.notification)
     return RECORD + len(entry.topic) + len(entry.reason)

@@ -79,7 +79,7 @@ class StreamFailed:
 
 @dataclass(frozen=True, slots=True)
 class NotRendered:
-    """Stands in place of one stored message that cannot be shown."""
+    """Replaces a stored message that cannot be shown."""
 
     sequence: int
     topic: str

@@ -169,7 +169,7 @@ class Intersects:
         result = np.zeros(len(areas), np.bool_)
         for turns, on in (self._ring.windings(rings.first), rings.windings(*self.area.points[0])):
             result |= on | (turns != 0)
-        # Whether the rings meet is the dear question: asked only where it still decides.
+        # Whether the rings meet is expensive: computed only if it still decides.
         rest = np.flatnonzero(~result).tolist()
         if rest:
             result[rest] = self._ring.met(Rings([areas[i] for i in rest]))

@@ -147,7 +147,7 @@ def _refuse_cloud_filters(identifier: Values) -> None:
 
 
 def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial | None:
-    """The spatial test, checked where the spatial field stands in schema order."""
+    """The spatial test, checked in the spatial field's place in schema order."""
     if "polygon" in identifier:
         value = identifier["polygon"]
         if isinstance(value, dict):
@@ -155,7 +155,7 @@ def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial 
                 "Field 'polygon' does not support constraint filters; expected scalar value",
                 field="polygon",
             )
-        # A schema of clouds has no polygon of its own to say how large one may be.
+        # A schema of clouds has no polygon field to say how large one may be.
         own = field if isinstance(field, PolygonField) else _FILTER_POLYGON
         return Intersects(own.parse(_not_null("polygon", value)))
     if "point" in identifier:

@@ -6,8 +6,8 @@ first three itself, except integers, which it reads exactly at any size; integer
 checked here. Both checks cost one scan of the raw bytes and only for bodies large enough to break
 the limit, because every notify passes through them.
 
-Refusing costs no more than reading: whatever looks for the place of a fault is linear, and gives
-the place up where it would have to go far (``_WINDOW``).
+Refusing costs no more than reading: the search for the place of a fault is linear, and gives up
+where it would have to go far (``_WINDOW``).
 """
 
 import re
@@ -24,7 +24,7 @@ MAX_DEPTH = 128
 """Deepest nesting of arrays and objects that is read."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""All that msgspec raises for bytes it does not read; for whoever calls it without ``parse``."""
+"""All that msgspec raises for bytes it does not read; for callers that do not use ``parse``."""
 
 _DECODER = msgspec.json.Decoder()
 _SORTED = msgspec.json.Encoder(order="sorted")
@@ -34,7 +34,7 @@ _SORTED = msgspec.json.Encoder(order="sorted")
 _ZEROS = b"0" * 309
 _TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 # Numbers that may overflow: 209 digits before the point, or an exponent of three digits. A run of
-# digits is looked at from its first only, and digits of a fraction or an exponent are no number.
+# digits is matched only from its first, and digits of a fraction or an exponent are no number.
 _LARGE_NUMBER = re.compile(
     rb"(?<![0-9.eE])(?<![eE][+-])-?+"
     rb"(?:[0-9]{209,}+(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
@@ -46,7 +46,7 @@ _LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])
 _LONGEST_PAIR = len(rb"\ud83d\ude0")
 
 _WINDOW = 64 * 1024
-"""How far a number out of range is looked for, to say where it is: some milliseconds."""
+"""How far a number out of range is searched for, to say where it is: some milliseconds."""
 _BLOCK = 64 * 1024
 """Bytes scanned in one step: bounds the arrays made for it."""
 
@@ -81,7 +81,7 @@ def parse(body: bytes, *, failed: str = "JSON parsing failed") -> Json:
 def refuse_excess(body: bytes, *, failed: str = "JSON parsing failed") -> None:
     """Raise MalformedBody when valid JSON breaks a limit msgspec does not know.
 
-    For callers that decode to a type of their own instead of calling ``parse``.
+    For callers that decode to their own type instead of calling ``parse``.
     """
     if len(body) <= MAX_DEPTH:
         return
@@ -150,7 +150,7 @@ def _first_overflow(outside: bytes) -> int | None:
 
 def _outside_strings(body: bytes) -> bytes:
     """The same text with every string blanked out, offsets kept."""
-    # Whoever only needs the type does not wait for numpy, and a server has it already.
+    # Importers that only need the type do not wait for numpy; a server has it already.
     from aviso_server.core.scan import blocks_outside_strings  # noqa: PLC0415
 
     return b"".join(block.tobytes() for _, block in blocks_outside_strings(body, _BLOCK))

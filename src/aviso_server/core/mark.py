@@ -1,4 +1,4 @@
-"""How far an event type is archived, and whether the log goes on from there. Pure.
+"""How far an event type is archived, and whether the log continues from there. Pure.
 
 Log and lake are two copies of one history, and an operator may restore either of them. A *mark*
 says up to which sequence the lake has considered the log, and proves it: by the storage time of the
@@ -9,7 +9,7 @@ Rules (docs/decisions/0013-log-and-lake-agree.md)
 - A log that has another notification at that place is another one, however far it reaches.
 - A notification that the log no longer has proves nothing; its nearest older neighbour may still
   disprove it, for times never decrease with the sequence.
-- An empty log contradicts nothing. It must go on above the mark.
+- An empty log contradicts nothing. It must continue above the mark.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def disagreement(
 
 
 def remedy(event_type: str) -> str:
-    """What to do about it, for whoever reads the error."""
+    """What to do about it, for the reader of the error."""
     return (
         "one of them was restored from another copy or made anew. Nothing is stored until they "
         f"agree: see what is different with 'aviso-server pipeline recover {event_type}'"

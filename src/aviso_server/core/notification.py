@@ -1,4 +1,4 @@
-"""The values everything else is about: a notification, and the record it becomes when stored."""
+"""The central values: a notification, and the record it becomes when stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Operation(Enum):
-    """An endpoint's operation; the value is the word used in messages."""
+    """An endpoint's operation; the value is its name in messages."""
 
     NOTIFY = "notify"
     WATCH = "watch"

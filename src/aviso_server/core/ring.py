@@ -7,15 +7,15 @@ Rules
 - Every answer is the one that exact arithmetic on the doubles gives: ``core/side.py``.
 
 Theory of operation
-Each algorithm exists twice. The scalar form is quickest for one small ring, the array form for
-batches and long rings. Tests hold both against a third, slow one in fractions.
+Each algorithm exists twice. The scalar form is fastest for one small ring, the array form for
+batches and long rings. Tests compare both with a third, slow one in fractions.
 
-In arrays, a ring is cut into *tiles*: runs of some consecutive edges, with a box around each.
-Tiles whose boxes are apart have nothing to do with each other, which leaves few pairs of tiles of
+In arrays, a ring is cut into *tiles*: runs of some consecutive edges, with a box around each. Tiles
+whose boxes are apart have nothing to do with each other, which leaves few pairs of tiles of
 ordinary rings, since consecutive edges are neighbours. Within a pair of tiles every edge is
 compared with every other at once. Where doubles do not decide, the tiles are compared as a whole
 once more, along their longest edges and in higher precision: rings that run close along each other
-are told apart there. Only what is left is decided exactly, pair by pair.
+are separated there. Only what is left is decided exactly, pair by pair.
 
 Memory is bounded by taking tiles in steps; time by the number of points, which callers limit.
 GEOS is not used: its predicates work in double-double, which is nearly but not always exact, and
@@ -38,14 +38,14 @@ TILE = 16
 """Edges in a tile: more make fewer steps in Python, fewer make smaller boxes."""
 
 GROUP = 16
-"""Tiles in a group: what runs close along each other is told apart in large pieces."""
+"""Tiles in a group: rings that run close along each other are separated in large pieces."""
 _STEP = 4096
-"""Pairs of edges, or of an edge and a point, looked at in one step: arrays of 32 KB stay in the
+"""Pairs of edges, or of an edge and a point, compared in one step: arrays of 32 KB stay in the
 caches and are not returned to the system in between."""
 _BOXES = 1 << 16
 """Pairs of boxes compared in one step."""
 _ROW = 256
-"""Points looked at together: few make short rows, which arrays are slow with."""
+"""Points tested together: few make short rows, which are slow in arrays."""
 
 
 def winding(ring: Iterable[Point], lat: float, lon: float) -> int | None:
@@ -136,7 +136,7 @@ class Tiles:
 
     def __init__(self, points: Coords, owner: Index, number: Index) -> None:
         self.points = points
-        """By latitude or longitude, number in the tile, tile: long axes last are quick."""
+        """By latitude or longitude, number in the tile, tile: long axes last are fast."""
         self.owner = owner
         first = number % GROUP == 0
         self.group: Index = np.cumsum(first) - 1

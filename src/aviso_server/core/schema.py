@@ -30,7 +30,7 @@ class StoragePolicy:
 
 @dataclass(frozen=True, slots=True)
 class StreamAccess:
-    """Who may read and write one event type; None means not restricted so."""
+    """Who may read and write one event type; None means no restriction."""
 
     required: bool
     read_roles: Mapping[str, tuple[str, ...]] | None = None
@@ -78,7 +78,7 @@ class Schema:
 
     @cached_property
     def token_fields(self) -> tuple[str, ...] | None:
-        """The fields behind the base, in topic order; None when notifications differ in them."""
+        """The fields after the base, in topic order; None if notifications differ in them."""
         if self.generic:
             return None
         if self.key_order is not None:

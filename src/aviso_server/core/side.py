@@ -4,8 +4,8 @@ The question is the sign of
 
     (b.lon - a.lon) * (c.lat - a.lat) - (b.lat - a.lat) * (c.lon - a.lon)
 
-for three points given as doubles. There is no tolerance: the answer is that of exact arithmetic.
-It is found in up to four steps, each for what the one before left undecided.
+for three points given as doubles. There is no tolerance: the answer is that of exact arithmetic. It
+takes up to four steps, each for what the one before left undecided.
 
 1. In doubles. The result is off by at most ``_ERROR`` times the sum of the two products (the
    textbook bound of four roundings), plus ``_TINY`` where products underflow.
@@ -18,7 +18,7 @@ It is found in up to four steps, each for what the one before left undecided.
    magnitude, and for one point at a time.
 
 Steps 2 and 3 are error-free transforms: Knuth's sum and Dekker's product, in arrays. Hostile rings
-are made of cases that step 1 cannot decide, and must not be much dearer than others.
+consist of cases that step 1 cannot decide, and must not cost much more than others.
 """
 
 from itertools import product
@@ -157,7 +157,7 @@ def _sign_of_sum(terms: list[Floats]) -> tuple[Signs, NDArray[np.bool_]]:
     """The sign of each sum of doubles, and whether it is certain."""
     decided = np.zeros(terms[0].shape, np.bool_)
     for _ in terms:
-        # One pass carries what does not cancel to the last term and leaves the errors behind;
+        # One pass carries what does not cancel to the last term and leaves the errors before it;
         # after as many passes as there are terms, all are in order.
         for i in range(1, len(terms)):
             terms[i], terms[i - 1] = _sum(terms[i - 1], terms[i])

@@ -24,7 +24,7 @@ FREE = "*"
 _UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
 _UNSAFE_BYTES = bytes((*range(0x21), 0x7F)) + b".*>%"
 _NEVER_ESCAPED = re.compile(r"[A-Za-z0-9_~-]+")
-"""What no percent-encoder touches: such a token has one spelling, whoever wrote it."""
+"""What no percent-encoder touches: such a token has one spelling, whichever server wrote it."""
 _ESCAPE = re.compile(rb"%(?P<hex>[0-9A-Fa-f]{2})")
 
 
@@ -131,8 +131,8 @@ def possible_subjects(
     """NATS subjects that together cover every stored topic a filter can match; None if any can.
 
     ``tokens`` are the fields that no notification of the stream carries elsewhere. The first
-    subject ends with the last key that the filter fixes, the second has more behind it: topics
-    may be shorter or longer than the schema has them now.
+    subject ends with the last key that the filter fixes, the second has more after it: topics may
+    be shorter or longer than the present schema's.
     """
     exact = dict(request.exact)
     values: list[str] = []

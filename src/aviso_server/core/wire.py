@@ -11,7 +11,7 @@ from aviso_server.core.json import UNREADABLE, compact, parse, refuse_excess
 if TYPE_CHECKING:
     from aviso_server.core.json import Json
 else:
-    # msgspec cannot build a decoder for a recursive alias; ``object`` takes any value as it is.
+    # msgspec cannot build a decoder for a recursive alias; ``object`` takes any value unchanged.
     Json = object
 
 
@@ -113,7 +113,7 @@ def _wrong_type(value: "Json", expected: str, field: str | None = None) -> Wrong
 
 
 def _found(value: "Json") -> str:
-    """What a value is, in the words of the reference server."""
+    """The kind of a value, as the reference server names it."""
     match value:
         case None:
             return "null"

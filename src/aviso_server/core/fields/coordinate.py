@@ -1,8 +1,8 @@
 """Coordinates as clients write them: JSON pairs, or numbers in a row.
 
-Most places are in order, and large ones would be dear to check number by number. So they are
-converted and compared all at once; only where that fails is each number looked at, in the order of
-the protocol, to say what is wrong with the first.
+Most places are valid, and large ones would be expensive to check number by number. So they are
+converted and compared all at once; only if that fails is each number checked, in the order of the
+protocol, to say what is wrong with the first bad one.
 """
 
 import math
@@ -21,7 +21,7 @@ _LIMITS = np.array([limit for _, limit in _AXES], np.float64)
 
 
 class Unfit(ValueError):
-    """Why a value is not a place; the caller puts its own words around it."""
+    """Why a value is not a place; the caller completes the message."""
 
 
 class UnfitPoint(Unfit):

@@ -27,7 +27,7 @@ class Declared(ABC):
     description: str | None = None
 
     type: ClassVar[str]
-    """The configuration's word for it, such as ``IntHandler``."""
+    """Its name in the configuration, such as ``IntHandler``."""
     spatial: ClassVar[bool] = False
 
     def options(self) -> dict[str, Json]:

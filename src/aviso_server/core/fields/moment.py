@@ -32,7 +32,7 @@ class DateField(ScalarField):
     type: ClassVar[str] = "DateHandler"
 
     def options(self) -> dict[str, Json]:
-        """The output format, also where it is the default."""
+        """The output format, even if it is the default."""
         return {"canonical_format": self.canonical_format}
 
     def canonical(self, text: str) -> str:

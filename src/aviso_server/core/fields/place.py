@@ -25,8 +25,8 @@ POINT = "point"
 
 MAX_POINTS = 10_000
 MAX_POLYGON_POINTS = 5_000
-"""Unless the schema says otherwise: the most work that two rings can make grows with the product
-of their points, and stays at some seconds off the event loop for rings that were made for it."""
+"""Unless the schema says otherwise. The worst case of two rings grows with the product of their
+points: at this limit some seconds, off the event loop."""
 MAX_CLOUD_BYTES = 61_440
 """Canonical JSON of a cloud; it has to fit beside the rest in a NATS header."""
 
@@ -58,7 +58,7 @@ class PointCloudField(SpatialField):
     type: ClassVar[str] = "PointCloudHandler"
 
     def options(self) -> dict[str, Json]:
-        """The limit, also where it is the default."""
+        """The limit, even if it is the default."""
         return {"max_points": self.max_points}
 
     def parse(self, value: Json) -> Cloud:

@@ -1,7 +1,7 @@
 """From a field definition of the configuration to a field.
 
-Types are strict inside a definition, except in ``description``: a quoted number in a range is
-more likely a mistake than a wish. All faults of one definition are collected and raised together.
+Types are strict inside a definition, except in ``description``: a quoted number in a range is more
+likely a mistake than intended. All faults of one definition are collected and raised together.
 """
 
 import math
@@ -59,8 +59,8 @@ def build(event_type: str, name: str, spec: Mapping[str, Json]) -> Field:
 class _Definition:
     """One definition being read: hands out checked options and gathers what is wrong.
 
-    A reader that finds a fault notes it and returns a harmless value; ``build`` throws the
-    field away when anything was noted.
+    A reader that finds a fault notes it and returns a harmless value; ``build`` discards the field
+    if anything was noted.
     """
 
     def __init__(self, event_type: str, name: str, spec: Mapping[str, Json]) -> None:
@@ -260,7 +260,7 @@ def _max_points(definition: _Definition, *, least: int) -> int | None:
     return limit
 
 
-# Each type's word, its options, and how it is made of them.
+# Each type's name, its options, and how it is built from them.
 _TYPES: dict[str, tuple[tuple[str, ...], Callable[[_Definition, _Base], Field]]] = {
     StringField.type: (("max_length",), _string),
     DateField.type: (("canonical_format",), _date),

@@ -15,7 +15,7 @@ _UNSIGNED_MAX = 2**32 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StringField(ScalarField):
-    """Any text that is not empty, kept as it is; ``*`` is an ordinary value."""
+    """Any non-empty text, kept unchanged; ``*`` is an ordinary value."""
 
     max_length: int | None = None
     """In characters (code points), inclusive."""
@@ -75,7 +75,7 @@ class ExpverField(ScalarField):
     """An experiment version: a number padded to four digits, or a lower-cased word."""
 
     default: str | None = None
-    """Stands in for an explicitly empty text; never for an omitted field."""
+    """Replaces an explicitly empty text, never an omitted field."""
 
     type: ClassVar[str] = "ExpverHandler"
 
