@@ -1,4 +1,4 @@
-"""Start and end points of a stream: their values, their texts, and how they combine."""
+"""Start and end points of a stream (docs/protocol.md#start-and-end-points)."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class FromTime:
     """Start with the first notification stored at or after this time."""
 
     ns: int
-    """Nanoseconds since the epoch; may lie outside what a backend can represent (7.2)."""
+    """Nanoseconds since the epoch; may lie outside what a backend can represent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ToTime:
     """End with the last notification stored at or before this time."""
 
     ns: int
-    """Nanoseconds since the epoch; may lie outside what a backend can represent (7.2)."""
+    """Nanoseconds since the epoch; may lie outside what a backend can represent."""
 
 
 Start: TypeAlias = FromSequence | FromTime
@@ -98,7 +98,7 @@ def _natural(text: str) -> str | None:
 
 
 def parse_moment(name: str, text: str) -> int:
-    """Nanoseconds since the epoch of a ``from_date`` or ``to_date``, or InvalidRequest (7.2)."""
+    """Nanoseconds since the epoch of a ``from_date`` or ``to_date``, or InvalidRequest."""
     trimmed = text.strip()
     if not trimmed:
         raise InvalidRequest(
@@ -130,7 +130,7 @@ def refuse_ends(request: NotificationRequest, operation: Operation = Operation.N
 def window(request: NotificationRequest, operation: Operation) -> Window:
     """The window a watch or replay asks for, or InvalidRequest.
 
-    A caller that checks step 10 in between calls ``refuse_ends`` first.
+    A caller that checks the point in between calls ``refuse_ends`` first.
     """
     refuse_ends(request, operation)
     start = _start(request)
@@ -179,7 +179,7 @@ def _end(request: NotificationRequest) -> End | None:
 
 
 def _refuse_reversed(start: Start, end: End | None) -> None:
-    """Refuse an end before a start of the same kind; kinds are never compared (7.3)."""
+    """Refuse an end before a start of the same kind; kinds are never compared."""
     match start, end:
         case FromSequence(first), ToSequence(last) if last < first:
             raise InvalidRequest(
@@ -194,7 +194,7 @@ def _refuse_reversed(start: Start, end: End | None) -> None:
 
 
 def _moment(text: str) -> int | str:
-    """Nanoseconds since the epoch, or why there are none; the decision order of 7.2."""
+    """Nanoseconds since the epoch, or why there are none; the first form that fits decides."""
     if _NEGATIVE.fullmatch(text):
         return f"negative unix timestamps are not supported: '{text}'"
     digits = _natural(text)

@@ -30,7 +30,7 @@ class StoragePolicy:
 
 @dataclass(frozen=True, slots=True)
 class StreamAccess:
-    """Who may read and write one event type; None means no restriction."""
+    """Who may access one event type; without roles all users read and administrators write."""
 
     required: bool
     read_roles: Mapping[str, tuple[str, ...]] | None = None
