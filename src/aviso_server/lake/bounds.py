@@ -1,6 +1,6 @@
 """What the lake has of an event type: its bounds, and a batch of it.
 
-Apart from the reader, so that whoever only names them (``relay``) does not load Arrow.
+Apart from the reader, so that code that only names them (``relay``) does not load Arrow.
 """
 
 from collections.abc import Sequence
@@ -28,4 +28,4 @@ class LakeBatch:
     entries: Sequence[Entry]
     """Ascending by sequence; hidden ones and those not asked for are absent."""
     following: int
-    """Where to go on: every sequence below it has been considered."""
+    """Where to continue: every sequence below it has been considered."""

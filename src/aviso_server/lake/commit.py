@@ -1,12 +1,12 @@
-"""Adding written files to the table: exactly once, whoever tries, however often.
+"""Adding written files to the table exactly once, whichever job tries and however often.
 
 Rules
 - Each commit says, per event type, up to which sequence it considered the log (its *mark*), and
   carries that as an application transaction. Rows and marks become visible together.
-- Only what lies above the marks in the table is added. A batch that was committed before adds
-  nothing; one that overlaps (a checkpoint was lost, a second job ran) is cut at the mark.
-- Delta refuses a commit if anything was committed since the table was looked at. Then the table is
-  looked at again, and the rules above decide anew (outcome.py).
+- Only rows above the marks in the table are added. A batch that was committed before adds nothing;
+  one that overlaps (a checkpoint was lost, a second job ran) is cut at the mark.
+- Delta refuses a commit if anything was committed since the table was read. Then the table is read
+  again, and the rules above applied again (outcome.py).
 
 So the archive holds each sequence once even if Spark's checkpoint is lost altogether.
 """
@@ -36,7 +36,7 @@ class Committed:
 
 
 def commit(place: Place, written: Sequence[Written], marks: Mapping[str, int]) -> Committed:
-    """Add what is new of these files; ``marks`` tell how far each event type was considered.
+    """Add what is new of these files; ``marks`` say how far each event type was considered.
 
     LakeFailed, and then nothing was added, or OutcomeUnknown.
     """

@@ -19,7 +19,7 @@ from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.ranges import Ints
 
 if TYPE_CHECKING:
-    import pyarrow.dataset as pa_ds  # loads pandas, if that is there: slow, and 40 MB
+    import pyarrow.dataset as pa_ds  # loads pandas, if installed: slow, and 40 MB
 
 MANY = 100_000
 """Rows up to which they are kept in memory, some 20 MB."""
@@ -28,7 +28,7 @@ COLUMNS = ("event_type", "sequence", "time_ns", "subject", "problem")
 
 
 def dead_mark(event_type: str) -> str:
-    """The application transaction that tells how far dead letters are written."""
+    """The application transaction that records how far dead letters are written."""
     return f"aviso-dead:{event_type}"
 
 
@@ -36,8 +36,8 @@ def append_dead_letters(place: Place, rows: pa.Table) -> int:
     """Add rows of DEAD_LETTER_TABLE that are not there yet; how many they were.
 
     As with notifications, an event type's letters come in sequence order over time, and one up to
-    the mark is there already. To be called before the commit that covers their sequences: whoever
-    sees that commit then sees the letters too.
+    the mark is already there. To be called before the commit that covers their sequences: a reader
+    who sees that commit then sees the letters too.
     """
     if rows.num_rows == 0:
         return 0
@@ -123,7 +123,7 @@ def unreadable(rows: pa.Table) -> list[Unreadable]:
 
 
 class DeadLetterTable:
-    """The dead letters of a lake, as last looked at."""
+    """The dead letters of a lake, as last read."""
 
     def __init__(self, place: Place) -> None:
         self._increments = Increments(place, DEAD_LETTERS, COLUMNS, most=MANY)

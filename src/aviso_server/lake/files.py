@@ -1,7 +1,7 @@
 """Writing notifications as Parquet files, which only a commit makes part of the table.
 
-Whoever writes, usually one Spark task, hands rows over in sequence order. Files are cut by event
-type and day, are sorted by sequence, and carry the statistics that let readers skip them.
+The writer, usually one Spark task, passes rows in sequence order. Files are cut by event type and
+day, are sorted by sequence, and carry the statistics that let readers skip them.
 """
 
 import contextlib

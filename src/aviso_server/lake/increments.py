@@ -16,7 +16,7 @@ from aviso_server.lake.table import TABLES, find
 
 
 def renew(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | None:
-    """The table as it is now, or None where there is none yet."""
+    """The current table, or None if there is none yet."""
     if table is None:
         return find(place, name)
     try:
@@ -29,7 +29,7 @@ def renew(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | Non
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """What a look found."""
+    """The result of a refresh."""
 
     rows: pa.Table
     anew: bool
@@ -39,7 +39,7 @@ class Increment:
 
 
 class Increments:
-    """The rows of an append-only table, for whoever keeps them in memory."""
+    """The rows of an append-only table, to be kept in memory."""
 
     def __init__(
         self, place: Place, name: str, columns: Sequence[str], *, most: int | None = None

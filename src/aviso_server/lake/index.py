@@ -103,7 +103,7 @@ def _of(actions: pa.Table, rows: Ints) -> Files:
 
 
 def _ints(actions: pa.Table, name: str, unknown: int) -> Ints:
-    """A column of statistics; a file that does not tell can hold anything."""
+    """A column of statistics; a file without them can hold anything."""
     if name not in actions.column_names:
         return np.full(actions.num_rows, unknown, np.int64)
     return np.asarray(pc.fill_null(actions[name].cast(pa.int64()), unknown), np.int64)

@@ -22,9 +22,9 @@ class TableFile:
     day: date
     rows: int = UNKNOWN
     first: int = 0
-    """Lowest sequence, or below every one where the file does not tell."""
+    """Lowest sequence, or below every one if the file has no statistics."""
     last: int = MOST
-    """Highest sequence, or above every one where the file does not tell."""
+    """Highest sequence, or above every one if the file has no statistics."""
     since_ns: int = -MOST
     until_ns: int = MOST
     box: tuple[float, ...] = EVERYWHERE

@@ -1,8 +1,8 @@
 """The lake as the server reads it: by sequence and by time, without Spark or Java.
 
-Blocking work runs in a few threads of the lake's own, so that the event loop never waits for a
-disk or an object store. The tables are looked at when a reader needs it, at most every
-``refresh_s`` unless it asks for a fresh look; looks that are asked for together are one.
+Blocking work runs in a few threads of the lake's own, so that the event loop never waits for a disk
+or an object store. The tables are refreshed when a reader needs it, at most every ``refresh_s``
+unless it asks for a fresh snapshot; concurrent refreshes are one.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Lake:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="lake")
 
     async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
-        """What is archived and visible; ``fresh`` looks at the table now."""
+        """What is archived and visible; ``fresh`` reads the table now."""
         return await self._ask(self._bounds, event_type, fresh=fresh)
 
     async def mark(self, event_type: str) -> Mark:
@@ -147,7 +147,7 @@ class _Snapshots:
         """When taking the newest one began."""
 
     def newest(self, *, fresh: bool = False) -> Snapshot:
-        """The tables as they are now, or as they were a moment ago."""
+        """The tables as of now, or of a moment ago."""
         needed = self._clock() if fresh else self._clock() - self._refresh_s
         with self._lock:
             return self._since(needed)
@@ -159,7 +159,7 @@ class _Snapshots:
             return self._since(needed).of(event_type)
 
     def _since(self, needed: float) -> Snapshot:
-        # One that was begun after the caller asked is fresh enough, whoever it was for.
+        # One begun after the caller asked is fresh enough, whichever caller it was for.
         if self._newest is None or self._taken < needed:
             began = self._clock()
             self._newest = self._take()

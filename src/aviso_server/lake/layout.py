@@ -8,7 +8,7 @@
 A table is an ordinary Delta table: any tool that reads Delta or Parquet reads it.
 
 How far an event type is archived is the version of the application transaction ``aviso:NAME`` in
-the notifications table. It is written in the same commit as the rows, so rows and mark are there
+the notifications table. It is written in the same commit as the rows, so rows and mark are visible
 together or not at all, whatever happens to Spark's checkpoint. ``aviso-record:NAME`` and
 ``aviso-time:NAME`` prove of which log: sequence and storage time of the last notification.
 """
@@ -61,7 +61,7 @@ DEAD_LETTER_TABLE = pa.schema(
         pa.field("time_ns", pa.int64()),
         pa.field("subject", pa.string()),
         pa.field("problem", pa.string(), nullable=False),
-        pa.field("raw", pa.binary()),  # the message as it was stored, as JSON; null over HTTP
+        pa.field("raw", pa.binary()),  # the stored message as JSON; null over HTTP
     ]
 )
 
@@ -101,7 +101,7 @@ class Place:
 
 
 def mark(event_type: str) -> str:
-    """The application transaction that tells how far an event type is archived."""
+    """The application transaction that records how far an event type is archived."""
     return f"aviso:{event_type}"
 
 

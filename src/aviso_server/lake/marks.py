@@ -1,8 +1,8 @@
 """The marks of the notifications table: how far each event type is archived, with the proof of it.
 
-A mark is made of application transactions of the commit that reaches it, so it is there together
-with its rows or not at all, and is kept whatever becomes of files and older commits. Their versions
-are whole numbers of 64 bits: a sequence fits, and so does a time in nanoseconds.
+A mark consists of application transactions of the commit that reaches it, so it is visible together
+with its rows or not at all, and outlives files and older commits. Their versions are whole numbers
+of 64 bits: a sequence fits, and so does a time in nanoseconds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ def read_mark(table: DeltaTable | None, event_type: str) -> Mark:
 def transactions(marks: Mapping[str, int], written: Iterable[Written]) -> dict[str, int]:
     """The application transactions of a commit that reaches these marks with these files.
 
-    Where it brings no notification of an event type, the proof of an earlier commit stays.
+    If it has no notification of an event type, the proof of an earlier commit stays.
     """
     made = {mark(name): upto for name, upto in marks.items()}
     newest: dict[str, Written] = {}

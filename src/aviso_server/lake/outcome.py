@@ -1,17 +1,16 @@
-"""Changing a table and knowing what became of it: it happened, it did not, or nobody can know.
+"""Changing a table and knowing the outcome: it happened, it did not, or that is unknown.
 
 A commit that is reported as failed may have happened: the store's answer was lost, or something
 that follows a commit, such as Delta's checkpoint, could not be written (docs/decisions/0012).
 
 Rules
-- Every change has a tag of its own, which its commit carries. After any failure the table is opened
-  afresh, and a commit with our tag says that the change happened, whatever the error said.
-- A version that somebody else took can never become ours any more. The change did not happen; it is
-  decided anew on what is there now.
-- After any other failure a commit that is not there did not happen, on a disk. In an object store
-  the request may still be on its way, so there nobody can know, as wherever the table cannot be
-  opened: OutcomeUnknown.
-- Files go only when it is known that they were committed by nobody, and only those that a fresh
+- Every change has its own tag, which its commit carries. After any failure the table is opened
+  afresh, and a commit with our tag proves that the change happened, whatever the error said.
+- A version taken by another writer can no longer become ours. The change did not happen; it is
+  decided again on the current table.
+- After any other failure a missing commit did not happen, on a disk. In an object store the request
+  may still be in flight: OutcomeUnknown, as always when the table cannot be opened.
+- Files are removed only if it is known that no commit has them, and only those that a fresh
   snapshot does not refer to. All others are left to ``maintain``, which sweeps them by age.
 """
 
@@ -38,7 +37,7 @@ TAG = "avisoChange"
 
 
 class OutcomeUnknown(LakeFailed):
-    """Nobody can say whether a change happened: nothing that belongs to it may be removed."""
+    """It is unknown whether a change happened: nothing that belongs to it may be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +50,14 @@ class Tag:
         """What a commit of the change carries: the tag, and application transactions."""
         return CommitProperties(
             custom_metadata={TAG: self.text},
-            # Retrying inside delta-rs would not decide anew on what others committed meanwhile.
+            # Retrying inside delta-rs would not consider what others committed meanwhile.
             max_commit_retries=0,
             app_transactions=[Transaction(name, upto) for name, upto in (marks or {}).items()],
         )
 
 
 Change: TypeAlias = Callable[[DeltaTable, Tag], bool]
-"""Looks at a table and commits to it with a tag's properties; False where nothing is to be done."""
+"""Reads a table and commits to it with a tag's properties; False if there is nothing to do."""
 
 
 def settle(place: Place, name: str, change: Change) -> int:

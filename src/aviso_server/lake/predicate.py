@@ -19,7 +19,7 @@ from aviso_server.lake import wkb
 from aviso_server.lake.layout import BOX
 
 COLUMNS = ("identifier", "geometry", *BOX)
-"""What ``mask`` looks at."""
+"""The columns that ``mask`` reads."""
 
 
 def mask(wanted: Filter, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -95,7 +95,7 @@ def _near(box: Box, batch: pa.RecordBatch) -> Mask:
 def _there(spatial: Spatial, places: pa.BinaryArray) -> Mask:
     """The exact test; producers announce the same area again and again, so on distinct ones."""
     coded = places.dictionary_encode()
-    # How a polygon is spelled does not matter here, and working it out would be dear.
+    # The spelling of a polygon does not matter here, and computing it would be expensive.
     distinct = [wkb.decode(data, "") for data in coded.dictionary.to_pylist()]
     answers: Mask = spatial.select(distinct)[np.asarray(coded.indices)]
     return answers

@@ -20,10 +20,10 @@ MOST = 2**63 - 1
 """Beyond every sequence and time."""
 
 EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
-"""The box of a part that does not tell; a part without any place has NaN."""
+"""The box of a part without statistics; a part without any place has NaN."""
 
 _STEP = 256
-"""Parts looked at together, so that finding the next one does not grow with their number."""
+"""Parts compared together, so that finding the next one does not grow with their number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

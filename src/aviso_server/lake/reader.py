@@ -1,9 +1,9 @@
 """Reading a range of the lake in sequence order, a bounded batch at a time.
 
 Theory of operation
-A batch covers a window of sequences. Row groups are taken by their first sequence until enough
-rows are there, and the window ends where the next group begins: everything inside it is then in
-the groups that were taken, even where files or groups overlap. Groups that cannot match, by their
+A batch covers a window of sequences. Row groups are taken by their first sequence until there are
+enough rows, and the window ends where the next group begins: everything inside it is then in the
+groups that were taken, even where files or groups overlap. Groups that cannot match, by their
 statistics, are not opened and cost nothing, so a window of a filter that matches little is wide.
 
 What is hidden is left out. Dead letters come in their place, whatever the filter.
@@ -30,7 +30,7 @@ from aviso_server.lake.rowgroups import ORDER, REST, TEST, Columns, RowGroups
 from aviso_server.lake.snapshot import EventTypeSnapshot
 
 ROWS = 32_768
-"""Rows a batch is looked for in, two full row groups: some 50 ms."""
+"""Rows searched for one batch, two full row groups: some 50 ms."""
 
 FILES = 32
 """Files that are opened for a batch, so that many small ones do not make it slow."""
@@ -88,7 +88,7 @@ class Reader:
             found += some
             if full:
                 break
-        # A full answer ends where it ends; letters behind that belong to the next one.
+        # Letters after the end of a full answer belong to the next one.
         reached = found[-1].sequence if full else end
         found = _with_letters(found, archived, begin, reached)[:limit]
         full = full or len(found) == limit

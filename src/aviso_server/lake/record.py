@@ -67,9 +67,9 @@ def storable(entry: Entry) -> Entry:
 
 
 def batch_to_records(batch: pa.RecordBatch, *, event_type: str | None = None) -> list[Record]:
-    """The records that became these rows; other columns may be there and are not looked at.
+    """The records that became these rows; other columns are ignored.
 
-    Where the event type is told, its column is not needed.
+    If the event type is given, its column is not needed.
     """
     places = _Geometries()
     if event_type is None:
@@ -105,15 +105,15 @@ def batch_to_records(batch: pa.RecordBatch, *, event_type: str | None = None) ->
 
 
 def _ambiguous(item: Notification) -> str | None:
-    """The subject, where the topic does not tell its tokens apart."""
+    """The subject, if the topic's tokens are ambiguous."""
     return subject(item.tokens) if any("." in token for token in item.tokens) else None
 
 
 def _maps(column: pa.MapArray) -> Iterable[dict[str, str]]:
-    """Dictionaries of a map column; two flat lists are much quicker than a list of pairs each."""
+    """Dictionaries of a map column; two flat lists are much faster than a list of pairs each."""
     offsets = column.offsets.to_pylist()
     begin, count = offsets[0], offsets[-1] - offsets[0]
-    # The flat columns are those of the whole batch, also where this is a slice of it.
+    # The flat columns are those of the whole batch, even if this is a slice of it.
     keys = column.keys.slice(begin, count).to_pylist()
     values = column.items.slice(begin, count).to_pylist()
     pairs = zip(keys, values, strict=True)

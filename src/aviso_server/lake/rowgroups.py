@@ -24,7 +24,7 @@ from aviso_server.lake.storage import LakeFailed, opener
 ORDER: Final = ("sequence", "time_ns")
 TEST: Final = ("identifier", "geometry", *BOX)
 REST: Final = ("topic", "subject", "payload", "polygon")
-"""Parts of a row: what orders it, what filters look at, and what is only shown."""
+"""Parts of a row: what orders it, what filters compare, and what is only shown."""
 
 Columns = tuple[str, ...]
 _T = TypeVar("_T")
@@ -152,7 +152,7 @@ def _footer(metadata: pq.FileMetaData) -> Footer:
 
 
 def _span(metadata: pq.FileMetaData, column: int, low: int) -> tuple[Ints, Ints]:
-    """Lowest and highest value per row group; one that does not tell can hold anything."""
+    """Lowest and highest value per row group; one without statistics can hold anything."""
     spans = []
     for group in range(metadata.num_row_groups):
         told = metadata.row_group(group).column(column).statistics

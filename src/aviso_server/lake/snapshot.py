@@ -12,9 +12,9 @@ from aviso_server.lake.tombstones import NOTHING, Hidden, Intervals
 class Snapshot:
     """The tables at one instant, as the archive job left them.
 
-    The job writes dead letters and tombstones before the commit that covers their sequences. So
-    whoever takes a snapshot reads the notifications first and these two afterwards: then none of
-    them is missing up to the mark.
+    The job writes dead letters and tombstones before the commit that covers their sequences. So a
+    snapshot reads the notifications first and these two afterwards: then none of them is missing up
+    to the mark.
     """
 
     index: FileIndex

@@ -28,7 +28,7 @@ def local_folder(place: Place, name: str) -> Path | None:
 
 
 def files(place: Place, name: str) -> pa_fs.FileSystem:
-    """The folder of a table as a file system of its own."""
+    """The folder of a table as a separate file system."""
     folder = local_folder(place, name)
     if folder is None:
         handler = DeltaStorageHandler(place.table(name), dict(place.options))
@@ -40,8 +40,8 @@ def files(place: Place, name: str) -> pa_fs.FileSystem:
 def opener(place: Place, name: str) -> Opener:
     """What opens files of a table for reading, by path and size.
 
-    In an object store delta-rs would ask for a size it is not told, and keep Python's lock until
-    the answer is there: all threads would wait (measured with deltalake 1.6.6).
+    In an object store delta-rs would ask for a size it is not given, and hold Python's lock until
+    the answer arrives: all threads would wait (measured with deltalake 1.6.6).
     """
     folder = local_folder(place, name)
     if folder is not None:

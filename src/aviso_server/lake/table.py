@@ -1,4 +1,4 @@
-"""The Delta tables of a lake: opened, made, and brought up to date with what we write."""
+"""The Delta tables of a lake: opened, created, and extended by the columns we write."""
 
 from collections.abc import Mapping
 
@@ -39,7 +39,7 @@ STATISTICS = (
 
 
 def find(place: Place, name: str) -> DeltaTable | None:
-    """A table as it is now, or None before anything was written to it."""
+    """The current table, or None before anything was written to it."""
     try:
         return DeltaTable(place.table(name), storage_options=dict(place.options))
     except TableNotFoundError:
@@ -67,10 +67,10 @@ def ensure(place: Place, name: str) -> DeltaTable:
 def _extend(place: Place, name: str, table: DeltaTable, missing: list[Field]) -> DeltaTable:
     cause: Exception | None = None
     try:
-        # Rows that are there already have no value for them.
+        # Existing rows have no value for them.
         table.alter.add_columns([Field(f.name, f.type, nullable=True) for f in missing])
     except (DeltaError, OSError) as error:
-        cause = error  # or somebody was quicker: what is there decides
+        cause = error  # or another writer was faster: the table decides
     fresh = find(place, name)
     there = set() if fresh is None else {field.name for field in fresh.schema().fields}
     if fresh is None or not there.issuperset(field.name for field in missing):
@@ -96,7 +96,7 @@ def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ..
             commit_properties=CommitProperties(max_commit_retries=0),
         )
     except (DeltaError, OSError) as error:
-        cause = error  # or somebody was quicker, or it was done all the same: what is there decides
+        cause = error  # or another writer was faster, or it was done after all: the table decides
     table = find(place, name)
     if table is None:
         raise LakeFailed(f"cannot make the table {place.table(name)}: {cause}") from cause

@@ -1,7 +1,7 @@
 """Tombstones: ranges of sequences that are hidden, or lost before they were archived.
 
 Archived files never change, so what is deleted stays in them and a tombstone hides it. In memory
-the ranges are merged: a million deletions side by side are one range.
+the ranges are merged: a million adjacent deletions are one range.
 """
 
 import time
@@ -63,7 +63,7 @@ class Intervals:
         return inside
 
     def after(self, sequence: int) -> int:
-        """The sequence, or the first one behind the range that it is in."""
+        """The sequence, or the first one after the range that it is in."""
         place = int(np.searchsorted(self.first, sequence, side="right")) - 1
         return sequence if place < 0 else max(sequence, int(self.last[place]) + 1)
 
@@ -91,7 +91,7 @@ class Hidden:
 
 
 class Tombstones:
-    """The tombstones of a lake, as last looked at."""
+    """The tombstones of a lake, as last read."""
 
     def __init__(self, place: Place) -> None:
         self._increments = Increments(place, TOMBSTONES, ("event_type", "first", "last", "kind"))

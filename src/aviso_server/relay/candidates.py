@@ -1,6 +1,6 @@
 """Candidate tables of the index: which groups a notification may be for.
 
-A table looks at one thing only, a choice, a number or a place, and may name too many groups but
+A table compares one thing only, a choice, a number or a place, and may name too many groups but
 never too few. The index then asks each group's filter.
 """
 
@@ -19,8 +19,8 @@ Hull: TypeAlias = tuple[tuple[float, float], ...]
 """Low and high of each dimension, both included."""
 
 _FEW = 12
-"""Up to so many groups each is asked. Measured: vectors pay from about 9 spans of numbers and from
-about 40 places, and between the two neither costs more than some 15 us."""
+"""Up to this many groups, each is asked. Measured: vectors pay from about 9 spans of numbers and
+from about 40 places, and between the two neither costs more than some 15 us."""
 
 
 class Group(Generic[Member]):

@@ -6,14 +6,14 @@ Rules
 - History is capped by the number delivered, with a look-ahead of one. When the cap cuts,
   there is neither ``replay_completed`` nor a live phase.
 - A subscription whose queue was full is left behind: what it holds is delivered, then history is
-  read from the first sequence it could not take up to a new boundary, and live goes on from
+  read from the first sequence it could not take up to a new boundary, and live continues from
   there. No control frame marks the switch and the cap does not apply.
 - Retention may overtake a reader. Before the first batch nothing was promised, so history just
   begins later, with the gap signal where one is due. Afterwards it is a failure.
 - What is missing between the lake and the log, or inside the lake, is signalled where it is
-  missing, and history goes on. A slow reader on its way back to live is owed it: a failure.
+  missing, and history continues. For a slow reader on its way back to live it is a failure.
 - A failure gives one ``error`` and the closing frame, never a false ``replay_completed``.
-- Stop conditions are looked at before every piece; nothing pending is flushed once one holds.
+- Stop conditions are checked before every piece; nothing pending is flushed once one holds.
 
 Theory of operation
 ``run`` is the one coroutine of a connection. It hands bytes to the outlet, which sets the pace:
@@ -207,7 +207,7 @@ class Feed:
         return joined.boundary
 
     def _rejoin(self, first: int) -> int | None:
-        """Join the live feed again to go on with ``first``; the new boundary.
+        """Join the live feed again to continue with ``first``; the new boundary.
 
         None when the stream is not followed any more.
         """
@@ -325,7 +325,7 @@ class Feed:
         return chosen
 
     async def _looked(self, batch: Batch | None, position: int = 0) -> None:
-        """After the first look at history: the gap signal, then a watch's first heartbeat."""
+        """After the first read of history: the gap signal, then a watch's first heartbeat."""
         if batch is not None:
             asked, begins = self._query.window.start, batch.bounds.first
             if isinstance(asked, FromSequence) and 0 < asked.sequence < begins:
@@ -337,7 +337,7 @@ class Feed:
             await self._beat()
 
     async def _gap(self, wanted: int, available: int) -> None:
-        """Tell that history is missing here, and where it goes on."""
+        """Report that history is missing here, and where it continues."""
         self._journal.warning(
             "History gap",
             event_name="stream.replay.history_gap",
@@ -431,7 +431,7 @@ class Feed:
         await self._history(first, boundary, LIVE)
 
     async def _deliver(self, chunk: Chunk) -> None:
-        """Send a chunk as it is shared by all, unless something in it is for this stream only."""
+        """Send a chunk as shared by all, unless something in it is for this stream only."""
         if self._outlet is None:
             return
         if chunk.same_for_all:
@@ -473,7 +473,7 @@ class Feed:
             attempt += 1
 
     async def _meanwhile(self, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
-        """Await something slow; heartbeats go on and stop conditions hold meanwhile."""
+        """Await something slow; heartbeats continue and stop conditions hold meanwhile."""
         task = asyncio.create_task(work)
         task.add_done_callback(lambda _: self._pulse.wake())
         try:

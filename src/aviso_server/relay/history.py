@@ -2,11 +2,10 @@
 
 Rules
 - Memory first, then the log, the lake only below the log. All three are joined by sequence.
-- What is gone from the log was removed by somebody or is looked for in the lake. It counts as
-  lost only after a look at the lake that is younger than the look at the log: the archive job
-  may have taken it in between.
-- A reader sees every deletion made before it began, also by other processes. It is ``fresh`` with
-  its first read; and whoever finds that the log begins later than before looks afresh too.
+- What is gone from the log was removed on purpose or is in the lake. It counts as lost only if the
+  lake was read after the log: the archive job may have taken it in between.
+- A reader sees every deletion made before it began, even by other processes. Its first read is
+  ``fresh``; so is one that finds that the log begins later than before.
 
 Theory of operation
 The beginning of the log only moves up. The last one seen (``_Floor``) spares asking the log for
@@ -33,7 +32,7 @@ class History(Protocol):
     """Reading the past by sequence or by time; the duties are those stated at ``Backend``."""
 
     async def bounds(self, event_type: str) -> Bounds:
-        """The bounds of the log; where history begins below it is told by a read."""
+        """The bounds of the log; a read says where history begins below it."""
         ...
 
     def at_hand(self, event_type: str, first: int, last: int, *, limit: int) -> Batch | None:
@@ -71,7 +70,7 @@ class _Floor:
 
     bounds: Bounds
     looked_below: int = 0
-    """The lake was looked at when the log was already known to begin here."""
+    """The lake was read when the log was already known to begin here."""
 
 
 class Tiers:

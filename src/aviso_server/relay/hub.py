@@ -7,8 +7,8 @@ Rules
 - Subscribers with equal filters form one group. A notification is matched once per group and
   rendered once for all; a chunk of frames is joined once per group and shared.
 - Dispatching never waits for a subscriber: a full one detaches (see subscription).
-- A tail that fails is recreated from the last sequence + 1, a bounded number of times. If it
-  stays down, every subscriber is told.
+- A tail that fails is recreated from the last sequence + 1, a bounded number of times. If it stays
+  down, every subscriber is informed.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from aviso_server.relay.render import render
 from aviso_server.relay.subscription import Chunk, Subscription
 
 TEST_WORK = 2500
-"""What a spatial test by itself costs, in comparisons of edges: 0.1 ms, or 1 ms if hostile."""
+"""What a single spatial test costs, in comparisons of edges: 0.1 ms, or 1 ms if hostile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Keep:
     recent_bytes: int = 0
     """Newest entries held per stream; 0 holds none."""
     always: frozenset[str] = frozenset()
-    """Event types followed for good once somebody watched them, so that they stay held."""
+    """Event types followed permanently once watched, so that they stay held."""
     total_bytes: int = 268_435_456
     """Newest entries held of all streams together."""
 
@@ -94,7 +94,7 @@ class Hub:
         for stream in self._streams.values():
             stream.stop()
         await tasks.end(*self._running)
-        # The block's own error goes on by itself: the group would wrap it.
+        # The block's own error is raised as is: the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
     async def subscribe(self, event_type: str, request: Filter, subscription: Subscription) -> None:
@@ -118,7 +118,7 @@ class Hub:
         """Join a stream that is being followed, without asking the store; False if it is not.
 
         H is then the last sequence dispatched: everything above it will be offered. So a reader
-        that was left behind can come back while the store is away.
+        that was left behind can come back while the store is unavailable.
         """
         stream = self._streams.get(event_type)
         if stream is None:
@@ -156,7 +156,7 @@ class Hub:
         return stream
 
     async def _run(self, stream: "_Stream") -> None:
-        """Follow one stream until nobody listens any more or it is lost for good."""
+        """Follow one stream until it has no subscribers or is lost for good."""
         journal = structlog.get_logger().bind(event_type=stream.event_type)
         failed = 0
         while True:
@@ -165,7 +165,7 @@ class Hub:
                 await self._follow(stream)
             except Exception as error:  # noqa: BLE001 - whatever broke a tail, its watchers are owed the recovery
                 if stream.stopped:
-                    return  # the backend stumbled while it was being told to stop
+                    return  # the backend failed while it was being stopped
                 failed = 1 if stream.position > begun_at else failed + 1
                 if isinstance(error, HistoryLost) or failed > self._recovery.attempts:
                     journal.error(
@@ -260,8 +260,8 @@ class _Stream:
     async def dispatch(self, entries: Sequence[Entry]) -> None:
         """Match and render each entry once, and offer each group what it asked for.
 
-        May wait for spatial tests. Who joins meanwhile has a boundary at or above the position,
-        which is moved before: nothing that is being matched is live for it.
+        May wait for spatial tests. A subscriber that joins meanwhile has a boundary at or above the
+        position, which is moved first: nothing that is being matched is live for it.
         """
         gathered: dict[Group[Subscription], list[tuple[int, bytes | Unreadable]]] = {}
         # A recreated tail may begin a little early.

@@ -1,7 +1,7 @@
-"""The lake behind the log: what the relay asks of it, and what the two have together.
+"""The lake below the log: what the relay asks of it, and what the two have together.
 
-The log ends where history ends, the lake reaches back further, and in between the two overlap.
-Where they do not, retention was quicker than the archive job, and something is lost.
+The log ends where history ends, the lake reaches back further, and in between the two overlap. If
+they do not, retention outran the archive job, and something is lost.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ class LakeTier(Protocol):
     """
 
     async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
-        """What is archived, as last seen; ``fresh`` looks for what other processes did since."""
+        """What is archived, as last seen; ``fresh`` includes what other processes did since."""
         ...
 
     async def read(
@@ -52,7 +52,7 @@ class Joined:
 
     log: Bounds
     lake: LakeBounds
-    """Decides what is lost only if looked at after the log."""
+    """Decides what is lost only if read after the log."""
 
     @property
     def first(self) -> int:
@@ -62,11 +62,11 @@ class Joined:
 
     @property
     def seen(self) -> Bounds:
-        """The bounds of both. Nothing counts as lost here: what is, is told where it is."""
+        """The bounds of both. Nothing counts as lost here: losses are reported where they are."""
         return Bounds(self.first, self.log.last, 0, self.log.deleted)
 
     def skip(self, sequence: int) -> "Skip | None":
-        """Where to go on if the lake has nothing from a sequence on; None if it may have."""
+        """Where to continue if the lake has nothing from a sequence on; None if it may have."""
         if sequence < self.first:
             lost = any(last >= sequence and first < self.first for first, last in self._lost)
             return Skip(self.first, lost=lost)
@@ -85,7 +85,7 @@ class Joined:
 
     @property
     def _lost(self) -> tuple[tuple[int, int], ...]:
-        """Inclusive ranges that nobody has and nobody removed, ascending."""
+        """Inclusive ranges that neither has and no one removed, ascending."""
         ranges = [item for item in self.lake.lost if item[0] < self.log.first]
         if self.lake.through < self.log.lost:
             ranges.append((self.lake.through + 1, self.log.lost))
@@ -97,7 +97,7 @@ class Skip:
     """A range without anything to read."""
 
     following: int
-    """Where to go on."""
+    """Where to continue."""
     lost: bool
     """Whether retention removed some of it before it was archived."""
 

@@ -13,7 +13,7 @@ class Outlet(Protocol):
         ...
 
     async def deliver(self, chunk: Chunk) -> None:
-        """Write a chunk that is the same for all, without a copy of its own; then as ``send``."""
+        """Write a chunk shared by all, without copying it; then as ``send``."""
         ...
 
     def pass_on(self, chunk: Chunk) -> bool:

@@ -1,14 +1,14 @@
-"""A look at everything the server holds, per event type, for people who look after it.
+"""An overview of everything the server holds, per event type, for its operators.
 
 Rules
-- One look serves everybody who asks while it is under way and for a second after it: any number
-  of open pages costs one look per second and process.
-- A look ends in time, whatever hangs: what did not answer is told as failed, and so is what failed.
-  The lake comes after the log and has a time of its own, so that it can take nothing from it.
-- An event type whose stream does not exist is not asked about: asking would make the stream.
-- A durable store brings a stream in line with the configuration when it is asked about it. For an
-  event type without schema these are the defaults, and somebody may look with a configuration that
-  has lost it: such are told by name only. Looking must not shorten what others keep.
+- One survey serves all who ask during it and for a second after it: any number of open pages costs
+  one survey per second and process.
+- A survey ends in time, whatever hangs: what did not answer in time is reported as failed. The lake
+  comes after the log and has its own time, so that it cannot take any from the log.
+- An event type whose stream does not exist is not queried: that would create the stream.
+- Querying a stream of a durable store brings it in line with the configuration. For an event type
+  without a schema these are the defaults, perhaps because its schema was removed: such event types
+  are reported by name only. An overview must not shorten what others keep.
 - Who may see what is not decided here.
 """
 
@@ -41,10 +41,10 @@ from aviso_server.relay.totals import (
 from aviso_server.singleflight import SingleFlight
 
 MAX_OTHERS = 200
-"""Event types without schema that are looked at: clients make names up, so there is a bound."""
+"""Event types without a schema that are reported: clients invent names, so there is a bound."""
 
 TOGETHER = 8
-"""Event types asked about at the same time: quick, and no burst for the store."""
+"""Event types queried at the same time: fast, and no burst for the store."""
 
 DISCONNECTED = "The backend is not connected"
 LATE = "No answer in time"
@@ -69,13 +69,13 @@ class LookPace:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One event type in a look."""
+    """One event type in a survey."""
 
     schema: Schema
     retention: Retention
     totals: Totals | None
     error: str | None = None
-    """Why numbers are missing, or those of the log alone; None where nobody asked."""
+    """Why numbers are missing, or cover the log alone; None if not queried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What told nothing, and why: for everybody, and for the log."""
+    """What gave no answer, and why: for callers, and for the log."""
 
     text: str
     details: str
 
 
 class Overview:
-    """Looks at all event types, for any number of callers."""
+    """Surveys all event types, for any number of callers."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Overview:
         others: bool = True,
         pace: LookPace | None = None,
     ) -> None:
-        # Metrics are about readers and producers, not about those who look on.
+        # Metrics count readers and producers, not overviews.
         self._store = unmetered(backend)
         self._recent = recent
         self._retention = retention
@@ -123,7 +123,7 @@ class Overview:
             max_entries=1, ttl_s=lambda _: self._pace.kept_s, clock=self._pace.clock
         )
         self._known: Mapping[str, Logged] = {}
-        """What the log told last time."""
+        """The log's last answer."""
         self._reported: Mapping[str, str] = {}
         """What failed last time."""
 
@@ -138,7 +138,7 @@ class Overview:
         return look
 
     async def close(self) -> None:
-        """End a look that is under way."""
+        """End a survey in progress."""
         await self._flights.close()
 
     async def _look(self, catalogue: Catalogue) -> Look:
@@ -220,7 +220,7 @@ class Overview:
     async def _each(
         self, items: Mapping[str, Schema], ask: Callable[[Schema], Awaitable[_Told]]
     ) -> dict[str, _Told | _Failed]:
-        """What each of them tells, some at a time, all of them in time."""
+        """The answer of each, some at a time, all of them in time."""
         deadline, turns = self._deadline(), asyncio.Semaphore(TOGETHER)
 
         async def in_turn(schema: Schema) -> _Told:
@@ -249,7 +249,7 @@ class Overview:
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._pace.within_s
 
-    # Telling
+    # Reporting
 
     def _seen(
         self, schema: Schema, log: Logged | _Failed | None, lake: Archived | _Failed | None
@@ -290,7 +290,7 @@ def _others(catalogue: Catalogue, listed: Iterable[str]) -> list[Schema]:
 
 
 def _worth(seen: Seen) -> bool:
-    """False for an event type that nobody configured and that has nothing: it is only a name."""
+    """False for an event type that is not configured and has nothing: it is only a name."""
     return not seen.schema.generic or seen.totals is None or seen.totals.stored > 0
 
 

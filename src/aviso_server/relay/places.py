@@ -3,7 +3,7 @@
 What a test may cost is known before it is made (``Filter.work``), from the numbers of points alone.
 Little work is done at once. More is done in one thread, in runs of a bounded size, so that streams
 take turns and one whose client has left stops soon. Most of it is arithmetic on arrays, which lets
-the loop go on. The order of the entries stays: a stream waits for its answer.
+the loop run. The order of the entries stays: a stream waits for its answer.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ class Declined:
     """Which it would have been, as far as that is known."""
 
     def __post_init__(self) -> None:
-        """Let go of where the error came from: its frames hold all that was made of the item."""
+        """Drop the error's traceback: its frames hold all that was made of the item."""
         self.error.__traceback__ = self.error.__context__ = self.error.__cause__ = None
 
 
@@ -48,7 +48,7 @@ async def publish(
 ) -> Published:
     """Store a notification; returns only once the backend has it.
 
-    Keys are told apart by their ``owner``, whose name must not hold a slash.
+    Keys are distinguished by their ``owner``, whose name must not contain a slash.
     """
     try:
         receipt = await backend.append(notification, key=f"{owner}/{key}")
@@ -68,7 +68,7 @@ class BatchPublisher:
     backend: Backend
     catalogue: Catalogue
     key: str
-    """Makes a key for each item that brings none, so that a batch sent twice is stored once."""
+    """Makes a key for each item without one, so that a batch sent twice is stored once."""
     owner: str
     admit: Callable[[Schema], None] = lambda _: None
     """Raises for an event type that the caller may not write to."""
@@ -121,7 +121,7 @@ class BatchPublisher:
 async def _compare(
     backend: Backend, notification: Notification, receipt: Receipt, key: str
 ) -> None:
-    """Refuse a key that stands for another notification; what is gone cannot be compared.
+    """Refuse a key used for another notification; one that is gone cannot be compared.
 
     A repeat may also be our own: sent again after a lost acknowledgement. Then both are equal.
     """

@@ -1,7 +1,7 @@
 """The clock of one stream: when it must say that it lives, and when it must end.
 
 Waking: new notifications, the timer, a finished read and the server's shutdown all wake the one
-waiter, which then looks at everything itself. No task is made per event and none is cancelled.
+waiter, which then checks everything itself. No task is made per event and none is cancelled.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class Ended(Exception):
 
 
 class Stop:
-    """The server's wish to end: set once, heard by everyone who listens."""
+    """The server's shutdown: set once, wakes every listener."""
 
     def __init__(self) -> None:
         self._listeners: set[Callable[[], None]] = set()
@@ -70,8 +70,8 @@ class Pulse:
     def beats(self) -> bool:
         """True when a heartbeat is due, once; raises Ended when the stream must end.
 
-        Shutdown goes before the deadline. A late heartbeat is not made up for: the next one
-        counts from now.
+        Shutdown takes precedence over the deadline. After a late heartbeat the next one counts from
+        now.
         """
         if self._stop.requested:
             raise Ended(Reason.SHUTDOWN)

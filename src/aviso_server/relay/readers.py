@@ -1,17 +1,17 @@
 """Whose turn it is to read history: few reads at a time, the caller that cost least goes first.
 
 Rules
-- At most so many reads are under way. The others wait, and meanwhile their streams live on:
-  heartbeats, deadlines and a client that leaves are looked after by the feed.
+- A bounded number of reads run at a time. The others wait, and meanwhile their feeds handle
+  heartbeats, deadlines and clients that leave.
 - A turn is one batch. Between batches a stream queues up again, so that long replays of one
   caller stand between the short ones of others only one batch at a time.
-- A turn costs its caller 1, and 1 for each entry that was read and then left out by the filter.
-  Whoever scans without matching yields to those who find something, and nobody waits for ever.
+- A turn costs its caller 1, and 1 for each entry that was read and did not match. Callers who scan
+  without matching yield to those who find something, and no one waits for ever.
 
 Theory of operation
 Fair queueing by what was spent. Time passes with the turns: it is what the last caller served had
-spent before. A caller that comes begins there, so nobody saves up for a rush by staying away; a
-debt counts until time has caught up with it. When nobody reads any more, all is forgotten.
+spent before. A new caller begins there, so that being idle earns no credit; a debt counts until
+time has caught up with it. When there are no reads any more, all is forgotten.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Caller: TypeAlias = tuple[str, str]
 NOBODY: Caller = ("", "")
 
 MAX_ACCOUNTS = 10_000
-"""Callers remembered in a rush that does not end; beyond it only those who wait are."""
+"""Callers remembered in an endless rush; beyond it only those who wait are."""
 
 
 @dataclass(eq=False, slots=True)

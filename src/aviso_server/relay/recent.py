@@ -2,8 +2,8 @@
 
 It holds every stored entry of a span of sequences that grows at the top with the live tail and
 shrinks at the bottom to stay within its bytes. Deletions made elsewhere are noticed by counting:
-when the store has more holes, or begins later, than when the span was filled, what may be stale
-is let go.
+when the store has more holes, or begins later, than when the span was filled, what may be stale is
+dropped.
 """
 
 from bisect import bisect_left, bisect_right
@@ -52,7 +52,7 @@ class Recent:
 
     def __init__(self, bounds: Bounds, max_bytes: int, room: Room | None = None) -> None:
         self.bounds = bounds
-        """The store's bounds as last seen; every feed that is set up looks at them."""
+        """The store's bounds as last seen; every new feed reads them."""
         self._max_bytes = max_bytes
         self._bytes = 0
         self._room = room or Room(max_bytes)
@@ -97,7 +97,7 @@ class Recent:
         self._room.remove(self)
 
     def agree(self, bounds: Bounds) -> None:
-        """Let go of what the store no longer has."""
+        """Drop what the store no longer has."""
         moved = bounds.first != self.bounds.first
         # As many holes as before prove nothing once the beginning has moved: one of them may have
         # fallen off below while another was made.
@@ -110,8 +110,8 @@ class Recent:
         self._trim()
 
     def _forget(self, stored: int) -> None:
-        """Begin anew at the top, above what is stored: the tail may be behind the store and still
-        bring something that was removed before now."""
+        """Start again at the top, above what is stored: the tail may lag behind the store and still
+        deliver something that was already removed."""
         self._sequences.clear()
         self._entries.clear()
         self._count(-self._bytes)
@@ -119,7 +119,7 @@ class Recent:
         self._first = max(self._last, stored) + 1
 
     def read(self, first: int, last: int, *, limit: int) -> Batch:
-        """A batch of ``first..last``, all of which lies within the span."""
+        """A batch of ``first..last``, all of it within the span."""
         self._room.touch(self)
         start = bisect_left(self._sequences, first, lo=self._head)
         stop = bisect_right(self._sequences, last, lo=start)

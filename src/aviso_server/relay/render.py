@@ -1,4 +1,4 @@
-"""An entry as a client sees it: its frame, or what stands in its place."""
+"""An entry as a client sees it: its frame, or a substitute."""
 
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.frame import notification_frame
@@ -6,7 +6,7 @@ from aviso_server.core.notification import Entry, Unreadable
 
 
 def render(renderer: Renderer, entry: Entry, name: bytes) -> bytes | Unreadable:
-    """The frame of an entry. One that cannot be rendered must not end everybody's stream."""
+    """The frame of an entry. One that cannot be rendered must not end all streams."""
     if isinstance(entry, Unreadable):
         return entry
     try:

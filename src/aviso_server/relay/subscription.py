@@ -24,7 +24,7 @@ class Chunk:
     """Consecutive matching notifications of one dispatch, rendered once for all subscribers."""
 
     items: Sequence[tuple[int, bytes | Unreadable]]
-    """Sequence and ``live-notification`` frame, or what stands in its place."""
+    """Sequence and ``live-notification`` frame, or its substitute."""
     encoded: bytes | None = None
     """The frames as the connections write them, kept by the first that does."""
 
@@ -40,7 +40,7 @@ class Chunk:
 
     @property
     def frames(self) -> bytes:
-        """All frames joined; made anew each time, for the encoded form is what is kept."""
+        """All frames joined; computed each time, since only the encoded form is kept."""
         return b"".join(frame for _, frame in self.items if isinstance(frame, bytes))
 
     @cached_property
@@ -73,11 +73,11 @@ class Subscription:
     limit: int
     """Notifications queued at the most."""
     wake: Callable[[], None]
-    """Called whenever there is something to look at."""
+    """Called whenever there is something to check."""
     pass_on: Callable[[Chunk], bool]
     """Delivers a chunk past the queue if the subscriber is idle; False if it is not."""
     boundary: int = 0
-    """H: only what lies above it is live for this subscriber."""
+    """H: only sequences above it are live for this subscriber."""
     resume_at: int | None = None
     """First sequence not taken after the queue was full; None while attached."""
     failure: LiveFailed | None = None

@@ -1,8 +1,8 @@
-"""How much there is of an event type and how fast it comes, from what its tiers tell. Pure.
+"""How much there is of an event type and at what rate, from the bounds of its tiers. Pure.
 
-Sequences are contiguous, so nothing needs to be counted: bounds tell how much there is, and the
-first sequence since an instant tells how much came after it. That is true in every process, after
-every restart, and whoever stored it.
+Sequences are contiguous, so nothing needs to be counted: bounds say how much there is, and the
+first sequence since an instant says how much came after it. That holds in every process, after
+every restart, and whichever process stored it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from aviso_server.relay.lake import Joined
 from aviso_server.relay.recent import Recent
 
 WINDOWS_S = (60, 300, 3600)
-"""Over which rates are told, in seconds."""
+"""Over which rates are reported, in seconds."""
 
 Tier: TypeAlias = Literal["memory", "log", "lake"]
 
@@ -34,7 +34,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What the log tells."""
+    """What the log reports."""
 
     bounds: Bounds
     since: tuple[int, ...]
@@ -50,11 +50,11 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What the lake tells."""
+    """What the lake reports."""
 
     bounds: LakeBounds
     since: tuple[int | None, ...]
-    """The first sequence of each window, with the lake; None where too much is gone to tell."""
+    """The first sequence of each window, with the lake; None if too much is gone to know."""
     newest_ns: int | None
     """Storage time of the last notification, in the log or the lake."""
 
@@ -83,7 +83,7 @@ class Totals:
     newest_ns: int | None
     """Storage time of the newest notification that is still there."""
     rates: tuple[float | None, ...]
-    """Notifications per second over each window; None where too much is gone to tell."""
+    """Notifications per second over each window; None if too much is gone to know."""
     tiers: tuple[TierBounds, ...]
 
 
@@ -126,13 +126,13 @@ def _cut(bounds: Bounds, begin: int, retention: Retention, window_s: int) -> boo
         return False
     if retention.seconds is not None and retention.seconds < window_s:
         return True
-    # A limit of its own leaves the newest: an empty log became so by age, or on purpose.
+    # Its own limits leave the newest: an empty log became so by age, or on purpose.
     limited = retention.max_messages is not None or retention.max_bytes is not None
     return limited and (retention.shared or bounds.first <= bounds.last)
 
 
 def _rate(count: int, window_s: int) -> float:
-    # The bounds were looked at before the window was: it may begin above them.
+    # The bounds were read before the window: it may begin above them.
     return round(max(0, count) / window_s, 6)
 
 

@@ -1,8 +1,8 @@
 """Long work without holding the event loop: in turns, or aside in a thread.
 
-One loop serves everybody. What is done on it must be short, so work of many small pieces is done
-in turns between which everybody else runs, and one large piece is done in a thread. Both go by
-the size of what is worked on, which bounds the time: tests can count turns, and no clock is read.
+One loop serves all clients. What is done on it must be short, so work of many small pieces is done
+in turns between which others run, and one large piece is done in a thread. Both depend on the size
+of the work, which bounds the time: tests can count turns, and no clock is read.
 
 There is one thread. It shares the interpreter with the loop, which waits some milliseconds for its
 share; with several threads it would wait for each.
@@ -23,7 +23,7 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="aviso-aside")
 
 
 class Turns:
-    """Counts work on the loop, and lets everybody else run when a turn is over."""
+    """Counts work on the loop, and lets others run when a turn is over."""
 
     def __init__(self) -> None:
         self._left = TURN_BYTES
