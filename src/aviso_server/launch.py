@@ -1,7 +1,7 @@
 """Become a program that ends when its parent does: ``python launch.py PARENT PROGRAM ARGUMENT...``.
 
 A process between parent and program instead of a ``preexec_fn``, which is not safe once threads
-run. It imports nothing of ours, so that it is quick.
+run. It imports nothing of ours, so that it starts fast.
 """
 
 import ctypes

@@ -60,13 +60,13 @@ async def end_child(process: asyncio.subprocess.Process, *, within_s: float) -> 
 
 
 def kill_group(leader: int) -> None:
-    """End whatever is left of a child and of its own children."""
+    """End whatever is left of a child and its own children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
 class Backoff:
-    """Growing pauses between tries; after one that lasted they begin again."""
+    """Growing pauses between tries; after one that lasted they start again."""
 
     def __init__(self, pauses_s: Sequence[float], *, settled_s: float) -> None:
         self._pauses_s = pauses_s
@@ -91,7 +91,7 @@ class Backoff:
 def set_by_signals(stop: threading.Event) -> Iterator[None]:
     """SIGTERM and Ctrl-C set the event while the block runs.
 
-    Spark takes Ctrl-C for itself when a session starts: nest another block inside the session.
+    Spark takes over Ctrl-C when a session starts: nest another block inside the session.
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:

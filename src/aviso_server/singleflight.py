@@ -1,7 +1,7 @@
-"""One fetch for everybody who asks the same, and a memory of what it brought.
+"""One fetch for all callers who ask the same, and a memory of its result.
 
-The fetch is a task of its own: the caller who happened to come first may go away, and those who
-wait with it still get their answer. Failures reach every waiter and are forgotten at once.
+The fetch is a separate task: the first caller may leave, and those who wait with it still get their
+answer. Failures reach every waiter and are forgotten at once.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 class Answered(Enum):
-    """Where an answer came from; the words of the log."""
+    """Where an answer came from; the values are for the log."""
 
     HIT = "hit"
     COALESCED = "miss_coalesced"
@@ -27,7 +27,7 @@ class Answered(Enum):
 
 
 class SingleFlight(Generic[_Key, _Value]):
-    """Values by key, each kept for its time, at most so many of them."""
+    """Values by key, each kept for its time, in a bounded number."""
 
     def __init__(
         self, *, max_entries: int, ttl_s: Callable[[_Value], float], clock: Callable[[], float]
@@ -44,7 +44,7 @@ class SingleFlight(Generic[_Key, _Value]):
     async def get(
         self, key: _Key, fetch: Callable[[], Coroutine[Any, Any, _Value]]
     ) -> tuple[_Value, Answered]:
-        """The value; fetched unless it is kept or already on its way."""
+        """The value; fetched unless it is kept or already being fetched."""
         with suppress(KeyError):
             return self._kept[key], Answered.HIT
         task = self._running.get(key)
@@ -53,7 +53,7 @@ class SingleFlight(Generic[_Key, _Value]):
             answered = Answered.FETCHED
             task = self._running[key] = asyncio.create_task(fetch())
             task.add_done_callback(lambda done: self._end(key, done))
-        # Shielded: a waiter that goes away takes nothing from the others.
+        # Shielded: a waiter that leaves does not affect the others.
         return await asyncio.shield(task), answered
 
     async def close(self) -> None:
@@ -62,6 +62,6 @@ class SingleFlight(Generic[_Key, _Value]):
 
     def _end(self, key: _Key, task: asyncio.Task[_Value]) -> None:
         del self._running[key]
-        # The exception is looked at even if every waiter is gone: asyncio would warn of it.
+        # The exception is retrieved even if every waiter is gone: asyncio would warn of it.
         if not task.cancelled() and task.exception() is None:
             self._kept[key] = task.result()

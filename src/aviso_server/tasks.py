@@ -21,4 +21,4 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
         _, pending = await asyncio.wait(pending, timeout=AGAIN_S)
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # asked for: a failure that nobody looks at would be logged
+            task.exception()  # retrieved: an unretrieved failure would be logged

@@ -10,16 +10,16 @@ from aviso_server.auth.refusal import Forbidden, Unauthorized
 from aviso_server.core.schema import Schema
 
 RoleMap: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Realm to roles; ``*`` stands for every role."""
+"""Realm to roles; ``*`` means every role."""
 
 
 class Policy(Enum):
     """Attached to every route; a route without one is treated as ADMIN."""
 
     PUBLIC = "public"
-    """No credential is looked at."""
+    """Credentials are ignored."""
     USER = "user"
-    """Anybody with a credential that is accepted."""
+    """Anyone with an accepted credential."""
     READ = "stream (read)"
     """The event type of the request decides; the token must outlive the opening."""
     WRITE = "stream (write)"

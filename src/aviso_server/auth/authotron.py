@@ -1,4 +1,4 @@
-"""Direct mode: auth-o-tron says who is asking (docs/authentication.md#modes).
+"""Direct mode: auth-o-tron identifies the caller (docs/authentication.md#modes).
 
 The caller's header is forwarded once; concurrent requests with the same header share the answer,
 and it is remembered for a few seconds, never beyond the token's ``exp``. The memory knows headers

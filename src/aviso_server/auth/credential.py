@@ -9,7 +9,7 @@ _SCHEMES = frozenset({"bearer", "basic"})
 
 
 def forwardable(header: str) -> str:
-    """The header as auth-o-tron gets it: trimmed, with a scheme and something behind it."""
+    """The header as auth-o-tron gets it: trimmed, with a scheme and something after it."""
     if not _READABLE.fullmatch(header):
         raise MalformedHeader("Authorization header is not valid UTF-8")
     if not header.strip():

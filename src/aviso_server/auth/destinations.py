@@ -37,7 +37,7 @@ class Outcome(IntEnum):
 
 
 class FetchFailed(Exception):
-    """The destinations of a user cannot be told; never remembered."""
+    """The destinations of a user are unknown; never remembered."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.word)
@@ -59,7 +59,7 @@ class EcpdsOptions:
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """A good answer; records are looked at one by one."""
+    """A good answer; records are checked one by one."""
 
     destinations: list[object] = msgspec.field(name="destinationList")
     success: str = ""
@@ -140,7 +140,7 @@ def active(records: Sequence[object], target_field: str) -> list[str]:
 def _log_fetched(
     journal: structlog.typing.FilteringBoundLogger, records: Sequence[object], found: int
 ) -> None:
-    """Tell how many records there were and how many do not count, and why."""
+    """Log how many records there were and how many do not count, and why."""
     total = len(records)
     inactive = sum(isinstance(item, dict) and item.get("active") is not True for item in records)
     journal.debug("Destinations fetched", event_name="auth.ecpds.fetch.succeeded", total=total)

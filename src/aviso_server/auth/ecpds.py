@@ -21,14 +21,14 @@ from aviso_server.singleflight import Answered, SingleFlight
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 ANY = "*"
-"""What a filter asks for that does not name one destination; nobody has it."""
+"""Stands for a filter that does not name one destination; no user has it."""
 
 
 class Lookup(Protocol):
     """Knows the destinations of users."""
 
     async def of(self, username: str) -> frozenset[str]:
-        """A user's destinations; FetchFailed when they cannot be told."""
+        """A user's destinations; FetchFailed if they are unknown."""
         ...
 
     async def close(self) -> None:
@@ -45,7 +45,7 @@ class Memory:
 
 
 class EcpdsPlugin:
-    """Decides, remembers and tells."""
+    """Decides, remembers and reports."""
 
     def __init__(
         self,

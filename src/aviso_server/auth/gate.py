@@ -20,7 +20,7 @@ from aviso_server.core.schema import Schema
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _NAMED = frozenset({Policy.ADMIN, Policy.USER})
-"""Policies under which a caller must say who it is before anything else is looked at."""
+"""Policies under which a caller must be identified before anything else is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Gate:
     """What else to close, such as the connections to a key service."""
 
     async def identify(self, policy: Policy, authorization: str | None) -> Identity | None:
-        """Who is asking, as far as the route's policy wants to know; None for nobody.
+        """The caller, as far as the route's policy needs to know; None if anonymous.
 
         On stream routes a header that cannot be read counts as none, a credential that is
         refused does not.

@@ -1,4 +1,4 @@
-"""Who is asking, and the seam at which authentication plugs in."""
+"""The caller, and the interface of authentication."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,5 +36,5 @@ class Authenticator(Protocol):
         ...
 
     async def close(self) -> None:
-        """Free connections; nobody is identified afterwards."""
+        """Free connections; no one is identified afterwards."""
         ...

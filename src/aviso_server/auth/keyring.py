@@ -1,9 +1,9 @@
 """Where keys come from, and how a rotated key is noticed.
 
-A secret is fixed. A PEM file is looked at again when it changed. A key set is fetched again when
-it is old, and when a token names a key that is not in it. A source that fails later on keeps
-what it had, for a while: an outage of the key service must not be an outage of this one, and a
-withdrawn key must not live for ever.
+A secret is fixed. A PEM file is read again when it changed. A key set is fetched again when it is
+old, and when a token names a key that is not in it. A source that fails later on keeps what it had,
+for a while: an outage of the key service must not be an outage of this one, and a withdrawn key
+must not live for ever.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from aviso_server.auth.outbound import Failed
 from aviso_server.auth.refusal import AUTH_AWAY, Unavailable
 
 LOOK_S = 5.0
-"""Between two looks at a PEM file's time of change."""
+"""Between two checks of a PEM file's time of change."""
 FRESH_S = 300.0
 """How old a key set gets before it is fetched again: a new key is known that soon at the latest."""
 STALE_S = 3600.0
 """How long an old set serves while it cannot be fetched; a withdrawn key lives no longer."""
 PAUSE_S = 5.0
-"""Between two fetches at least: tokens with made-up key ids must not become a flood."""
+"""At least between two fetches: tokens with invented key ids must not cause a flood."""
 
 
 class KeySource(Protocol):
     """Something that knows keys."""
 
     async def find(self, algorithm: str, kid: str | None) -> tuple[Key, ...]:
-        """The keys a token may have been signed with; Unavailable when that cannot be told."""
+        """The keys a token may have been signed with; Unavailable if unknown."""
         ...
 
 
@@ -58,7 +58,7 @@ class PemFile:
         self._looked_at = clock()
 
     async def find(self, algorithm: str, kid: str | None) -> tuple[Key, ...]:
-        """Those that fit, from the file as it is now."""
+        """Those that fit, from the current file."""
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._reload()
@@ -113,7 +113,7 @@ class KeySet:
 
     @property
     def _bridged(self) -> bool:
-        """True while somebody else fetches and the keys known so far may serve.
+        """True while another caller fetches and the keys known so far may serve.
 
         A key service that hangs then holds up one request at a time, not all of them.
         """
@@ -124,7 +124,7 @@ class KeySet:
 
     async def _refresh(self) -> None:
         async with self._turn:
-            # Whoever waited for the turn finds the work done.
+            # A caller that waited for its turn finds the work done.
             if self._tried_at is not None and self._clock() - self._tried_at < PAUSE_S:
                 return
             try:
@@ -136,7 +136,7 @@ class KeySet:
                     event_name="auth.keys.refresh.failed",
                     error=str(error),
                 )
-            # Only now: a caller who went away in the middle has tried nothing.
+            # Only now: a caller that left in the middle has tried nothing.
             self._tried_at = self._clock()
 
 

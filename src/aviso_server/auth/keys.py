@@ -67,8 +67,8 @@ def shared_secret(text: str) -> Key:
     secret = text.encode()
     if is_pem_format(secret) or is_ssh_key(secret):
         raise BadKey("auth.jwt_secret is a PEM or SSH key; set auth.public_key_file instead")
-    # HMAC itself fills short secrets with zeros, so this changes no signature. It keeps PyJWT
-    # from warning on every single token about a secret the operator was told about at the start.
+    # HMAC itself fills short secrets with zeros, so this changes no signature. It keeps PyJWT from
+    # warning on every token about a secret that the operator was warned about at the start.
     return Key("HS256", secret.ljust(32, b"\0"))
 
 

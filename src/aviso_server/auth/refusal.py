@@ -1,15 +1,15 @@
-"""Why somebody is not let in: the errors of access control.
+"""Why a caller is refused: the errors of access control.
 
     AvisoError
     └── Refusal                     access is not granted
-        ├── Unauthorized            401, who is it?
+        ├── Unauthorized            401, not identified
         │   └── MalformedHeader     the header cannot be read; on streams it counts as none
         ├── Forbidden               403, known but not allowed
         ├── Unavailable             503, a service that decides cannot be asked
         └── Undecided               500, access cannot be decided at all
 
-``message`` is what the caller is told (docs/authentication.md#refusals). ``details`` is the reason
-for the log, such as ``signature``; it is never sent.
+``message`` is for the caller (docs/authentication.md#refusals). ``details`` is the reason for the
+log, such as ``signature``; it is never sent.
 """
 
 from typing import ClassVar
@@ -21,7 +21,7 @@ class Refusal(AvisoError):
     """Access is not granted."""
 
     outcome: ClassVar[str]
-    """The word for it in metrics and logs."""
+    """Its name in metrics and logs."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Refusal(AvisoError):
     ) -> None:
         super().__init__(message, details=details, field=field)
         self.username = username
-        """Who was refused, for the log, where that is known."""
+        """Who was refused, for the log, if known."""
 
 
 class Unauthorized(Refusal):
@@ -59,7 +59,7 @@ class Unavailable(Refusal):
 
 
 class Undecided(Refusal):
-    """The server cannot decide about access, through a fault of its own."""
+    """The server cannot decide about access, through its own fault."""
 
     outcome = "internal_error"
 

@@ -2,7 +2,7 @@
 
 Rules
 - The algorithm is looked up among those that have a key; ``none`` is not among them.
-- The signature comes first: no claim of an unsigned token is looked at.
+- The signature comes first: no claim of an unsigned token is read.
 - ``exp`` must be there and may lie at most 60 s in the past. Other times, audience and issuer are
   not checked.
 - The caller learns that a token is not accepted, never why. The log has the reason's class.
@@ -31,7 +31,7 @@ _JWS = PyJWS(algorithms=list(ALGORITHMS))
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The claims that are looked at; others are not."""
+    """The claims that are read; others are ignored."""
 
     exp: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
     username: str | None = None
@@ -56,7 +56,7 @@ class TokenCheck:
         self._now_ns = now_ns
 
     async def identify(self, token: str) -> Identity:
-        """Who the token speaks for; Unauthorized, or Unavailable when no key can be had."""
+        """The user of the token; Unauthorized, or Unavailable if no key can be had."""
         algorithm, kid = _header(token)
         for source in self._sources:
             for key in await source.find(algorithm, kid):
@@ -95,7 +95,7 @@ def _header(token: str) -> tuple[str, str | None]:
 def _payload(token: str, key: Key) -> bytes | None:
     """The signed bytes; None when this key did not sign them."""
     try:
-        # One key, one algorithm: the token's own word for it decides nothing here.
+        # One key, one algorithm: the token's own header decides nothing here.
         payload: bytes = _JWS.decode(token, key.material, algorithms=[key.algorithm])
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         return None

@@ -46,12 +46,12 @@ class Batch:
     entries: Sequence[Entry]
     """Ascending by sequence; holes are simply absent."""
     following: int
-    """Where to go on: every sequence below it has been considered."""
+    """Where to continue: every sequence below it has been considered."""
     bounds: Bounds
-    """The stream's bounds as of this read, so that a reader can tell that it was overtaken."""
+    """The stream's bounds as of this read, so that a reader can see that it was overtaken."""
     missing: bool = False
-    """True when something before ``following`` is no longer kept anywhere; there are no entries.
-    A backend leaves it to its bounds to say so: whether another tier has it is not its business."""
+    """True when something before ``following`` is no longer kept anywhere; there are no entries. A
+    backend only reports its bounds: it does not know whether another tier has it."""
     passed: int = 0
     """How many more were read and left out, because they are not wanted."""
 
@@ -73,7 +73,7 @@ class Fault:
 
     reason: Reason
     message: str
-    """For everybody: it names no files and no addresses."""
+    """Public: it names no files and no addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Usage:
 
     stored_bytes: int
     limit_bytes: int | None
-    """Beyond it nothing is stored; None where there is none, or it is not known."""
+    """Beyond it nothing is stored; None if there is none or it is unknown."""
     free_bytes: int | None
     """On the disk of the store, where we see it."""
     streams: Mapping[str, StreamUsage]
@@ -109,7 +109,7 @@ class Backend(Protocol):
     """Where notifications are kept. All methods may be called concurrently."""
 
     kind: str
-    """The configuration's word for it."""
+    """Its name in the configuration."""
 
     @property
     def connected(self) -> bool:
@@ -159,7 +159,7 @@ class Backend(Protocol):
         ...
 
     async def event_types(self) -> Sequence[str]:
-        """Every event type that has a stream of ours, configured or not."""
+        """Every event type that has one of our streams, configured or not."""
         ...
 
     async def delete(self, event_type: str, sequence: int) -> bool:
@@ -171,5 +171,5 @@ class Backend(Protocol):
         ...
 
     async def close(self) -> None:
-        """Flush and let go of everything; nothing is called afterwards."""
+        """Flush and release everything; nothing is called afterwards."""
         ...

@@ -107,7 +107,7 @@ class Measured(Protocol):
 
 
 def usage_of(backend: Backend) -> Usage | None:
-    """How full the store is, where somebody measures it."""
+    """How full the store is, if it is measured."""
     inner = unmetered(backend)
     return inner.usage if isinstance(inner, Measured) else None
 

@@ -9,7 +9,7 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 def split(text: str) -> SplitResult | str:
     """The parts of an absolute URL, or why it is none."""
-    # urlsplit drops blanks and line breaks in silence, so they are looked for first.
+    # urlsplit silently drops blanks and line breaks, so they are checked first.
     if re.search(r"\s", text):
         return "contains whitespace"
     try:

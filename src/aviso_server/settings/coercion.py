@@ -88,7 +88,8 @@ def as_bytes(value: object) -> int:
 
 
 def as_cap(value: object) -> int:
-    """A cap; whatever is no integer becomes 0, which start-up refuses in the protocol's words."""
+    """A cap; whatever is no integer becomes 0, which start-up refuses with the protocol's
+    message."""
     try:
         return as_integer(value)
     except PydanticCustomError:

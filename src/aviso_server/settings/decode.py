@@ -1,7 +1,7 @@
 """From plain mappings to typed sections, with every type fault at once.
 
-A faulty value is reported, then taken out (a mandatory one is replaced by its example) and the
-rest is decoded again, until a document stands. The later checks then run on that document, so the
+A faulty value is reported, then taken out (a mandatory one is replaced by its example) and the rest
+is decoded again, until a document is complete. The later checks then run on that document, so the
 operator sees the wrong port and the wrong topic in one go. Such a document is never served: any
 fault ends in a SettingsError.
 """

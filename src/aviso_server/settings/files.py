@@ -1,9 +1,9 @@
 """Which configuration files are read, and how one is read.
 
-YAML is read with the core rules of YAML 1.2, not the 1.1 rules PyYAML applies by itself: there
+YAML is read with the core rules of YAML 1.2, not the 1.1 rules PyYAML applies by default: here
 ``no`` is a country and not a boolean, ``12:00`` is a time and not 720, ``0010`` is ten and not
-eight, and ``2025-01-01`` is text. Keys are always the text as written. A key given twice in one
-map is a fault, because one of the two would be lost without a word.
+eight, and ``2025-01-01`` is text. Keys are always the text as written. A key given twice in one map
+is a fault, because one of the two would be lost silently.
 """
 
 import re
@@ -20,7 +20,7 @@ VARIABLE = "AVISOSERVER_CONFIG_FILE"
 
 
 def search(cwd: Path, home: Path | None, etc: Path) -> tuple[Path, ...]:
-    """Where configuration files are looked for, later wins."""
+    """Where configuration files are searched for; later ones win."""
     homes = () if home is None else (home / ".aviso_server" / "config.yaml",)
     return (cwd / "configuration" / "config.yaml", etc / "aviso_server" / "config.yaml", *homes)
 

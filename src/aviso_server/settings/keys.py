@@ -1,4 +1,4 @@
-"""Which keys the configuration knows, told from the models themselves."""
+"""Which keys the configuration knows, derived from the models themselves."""
 
 import types
 import typing
@@ -18,7 +18,7 @@ def knows(path: Sequence[str]) -> bool:
 
 
 def shape_at(path: Sequence[str]) -> object | None:
-    """The type of the setting at a path, or None where there is no such setting."""
+    """The type of the setting at a path, or None if there is no such setting."""
     shape: object | None = Document
     for name in path:
         shape = inside(shape, name)

@@ -58,7 +58,7 @@ def _split(kind: str, text: str) -> tuple[int, str]:
     if not unit:
         raise LiteralError(f"{kind} must include a unit suffix")
     # 19 digits hold every signed 64-bit value; longer ones must not reach int(), which refuses
-    # texts of thousands of digits with a message of its own.
+    # texts of thousands of digits with its own message.
     if not (value.isascii() and value.isdigit()):
         raise LiteralError(f"{kind} value must be an integer")
     significant = value.lstrip("0") or "0"

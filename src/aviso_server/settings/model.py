@@ -1,7 +1,7 @@
 """The settings as typed, frozen sections: every key and every default.
 
-A mandatory key has no default and gives an example instead. The example also stands in while
-the rest of a faulty configuration is checked, so that one missing key does not hide other faults.
+A mandatory key has no default and gives an example instead. The example is also used while the rest
+of a faulty configuration is checked, so that one missing key does not hide other faults.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Section(BaseModel):
     closed: ClassVar[bool] = False
     """True where an unknown key is an error rather than a warning."""
     retired: ClassVar[frozenset[str]] = frozenset()
-    """Keys of older releases, ignored without a word."""
+    """Keys of older releases, silently ignored."""
 
     @property
     def without_effect(self) -> frozenset[str]:
@@ -62,7 +62,7 @@ class TlsSection(Section):
 
 
 class Application(Section):
-    """The HTTP listener and what it tells about itself."""
+    """The HTTP listener and its public description."""
 
     host: Text = Field(examples=["127.0.0.1"])
     port: Port = Field(examples=[8000])
@@ -197,7 +197,7 @@ class LimitsSection(Section):
 
 
 class Auth(Section):
-    """Who is asking, and who is an administrator."""
+    """How callers are identified, and who is an administrator."""
 
     closed: ClassVar[bool] = True
 

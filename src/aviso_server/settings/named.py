@@ -1,4 +1,4 @@
-"""Files that the settings name: whether they can be read, for those who check before a start."""
+"""Files that the settings name: whether they can be read, for a check before a start."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,7 +5,7 @@ loop and only its thread counts. In a file the kernel keeps what was written, so
 process that was killed are still exact; that is why workers count there (decision 0008).
 
 A folder holds two files. ``values`` is the cells. ``names`` has a line per claim, written before
-the claim is used: what it stands for, where it begins and how many cells it has.
+the claim is used: its meaning, where it begins and how many cells it has.
 """
 
 import mmap
@@ -33,7 +33,7 @@ class CellKey(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A run of cells, and what it stands for."""
+    """A run of cells, and its meaning."""
 
     name: str
     labels: tuple[str, ...]
@@ -61,7 +61,7 @@ class Cells:
 
     @classmethod
     def shared(cls, folder: Path) -> Self:
-        """Cells that others read with ``read``, also when this process is gone."""
+        """Cells that others read with ``read``, even after this process has ended."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         file = os.open(folder / "values", flags, 0o600)

@@ -61,7 +61,7 @@ class RequestSpan:
         """Under these names log records carry them."""
 
     def end(self, name: str, attributes: Mapping[str, str | int], *, failed: bool) -> None:
-        """Tell what it was and how it went."""
+        """Report what it was and its outcome."""
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415
 
         self._span.update_name(name)
@@ -72,7 +72,7 @@ class RequestSpan:
 
 
 class Outcomes:
-    """What became of records that are not exported; the numbers are told to the metrics later.
+    """Counts records that are not exported; the numbers are passed to the metrics later.
 
     Batches fail in the export's own thread, and metrics are counted in the server's only.
     """
@@ -83,7 +83,7 @@ class Outcomes:
         self._told = (0, 0)
 
     def report(self, metrics: Metrics) -> None:
-        """Tell what is new."""
+        """Report what is new."""
         withheld, failed = self.withheld, self.failed
         metrics.export_suppressed(withheld - self._told[0])
         for _ in range(failed - self._told[1]):
@@ -154,7 +154,7 @@ class Export:
 def open_export(
     options: ExportOptions, resource: Mapping[str, str], *, now_ns: Callable[[], int]
 ) -> Export:
-    """Start exporting, or ExportMissing; whether the collector is there shows later."""
+    """Start exporting, or ExportMissing; whether the collector is reachable shows later."""
     try:
         from opentelemetry.sdk._logs import LoggerProvider  # noqa: PLC0415
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor  # noqa: PLC0415

@@ -87,7 +87,7 @@ class Processes:
         """Processor seconds by process, as last seen; kept so that the total never falls."""
 
     def families(self, pids: Iterable[int]) -> list[Metric]:
-        """What the kernel tells of them."""
+        """What the kernel reports of them."""
         gathered: dict[str, list[float]] = defaultdict(list)
         shapes: dict[str, Metric] = {}
         for pid in pids:
@@ -96,7 +96,7 @@ class Processes:
                 for sample in family.samples:
                     gathered[family.name].append(sample.value)
                     if family.name == _SPENT:
-                        # A number that is used again begins anew; the total stays.
+                        # A process id that is reused starts again; the total stays.
                         self._spent[pid] = max(sample.value, self._spent.get(pid, 0.0))
         if _SPENT in gathered:
             gathered[_SPENT] = list(self._spent.values())
@@ -169,7 +169,7 @@ def _histogram(series: Series, members: _Members) -> Metric:
 
 
 def _distinct(series: Series, members: _Members) -> Metric:
-    """Members that are there, counted by all labels but the last."""
+    """Members present, counted by all labels but the last."""
     there: defaultdict[tuple[str, ...], int] = defaultdict(int)
     for labels, (value,) in members:
         there[labels[:-1]] += value > 0

@@ -1,11 +1,12 @@
-"""A watchdog on the event loop: how late it is, and who was being served when it was too late.
+"""A watchdog on the event loop: how late it is, and which requests were being served when it was
+too late.
 
-One loop serves everybody, so whatever holds it holds everybody up. A timer that is due every
-``TICK_S`` notes how late it comes. A stall of any length shows as one late tick, so count the late
-ones instead of looking at quantiles.
+One loop serves all clients, so whatever blocks it blocks all of them. A timer that is due every
+``TICK_S`` records how late it is. A stall of any length shows as one late tick, so count the late
+ones instead of using quantiles.
 
-A loop is also late when the machine is busy with something else. So the warning goes by what the
-loop's own thread has worked meanwhile, too, and tells both. Without a request nobody waits.
+A loop is also late when the machine is busy with something else. So the warning also considers how
+long the loop's own thread has worked meanwhile, and reports both. Without a request no one waits.
 """
 
 import asyncio

@@ -43,7 +43,7 @@ class Levels:
 
 
 def level(word: str) -> int:
-    """A configured level; an unknown word is info."""
+    """A configured level; an unknown one is info."""
     return _LEVELS.get(word.strip().lower(), logging.INFO)
 
 

@@ -1,7 +1,7 @@
 """Logs: one JSON object per line (docs/operations.md#logs), or readable text.
 
 Every record carries ``event_name``, a stable name for machines, and a body for people. Context
-(request id, event type, topic, who is asking) is bound explicitly by whoever knows it.
+(request id, event type, topic, caller) is bound explicitly where it is known.
 """
 
 import inspect
@@ -36,7 +36,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 Line = dict[str, object]
 Export = Callable[[EventDict, Line], None]
-"""Takes a record as it was logged and the line made of it."""
+"""Takes a record and the line made of it."""
 
 
 def configure(
@@ -183,7 +183,7 @@ def _callsite() -> dict[str, object]:
     place = _PLACES.get(frame.f_code)
     if place is None:
         target = str(frame.f_globals.get("__name__", ""))
-        # Where the package is installed is nobody's business.
+        # Where the package is installed is private.
         _, package, inside = frame.f_code.co_filename.rpartition("/aviso_server/")
         file = f"aviso_server/{inside}" if package else inside.rpartition("/")[2]
         place = _PLACES[frame.f_code] = (file, target)
@@ -203,7 +203,7 @@ def _console(out: TextIO) -> list[Processor]:
 
 
 def _for_people(_logger: object, _method: str, record: EventDict) -> EventDict:
-    """The whole configuration on one line helps nobody at a terminal; ``check`` prints it."""
+    """The whole configuration on one line is useless at a terminal; ``check`` prints it."""
     if record.get("event_name") == "startup.configuration.dumped":
         raise structlog.DropEvent
     if record.pop("exc_info", None):

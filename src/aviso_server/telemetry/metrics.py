@@ -1,6 +1,6 @@
 """Metrics: what happened, counted. One ``Metrics`` is made at the start and handed down.
 
-Callers say what happened in the words of their layer; which series that moves is decided here.
+Callers say what happened in the terms of their layer; which series change is decided here.
 ``SILENT`` is the one that counts nothing, for servers without metrics.
 """
 
@@ -214,7 +214,7 @@ class Metrics:
         self, cells: Cells | None, *, version: str, backend: str, event_types: Iterable[str] = ()
     ) -> None:
         self.enabled = cells is not None
-        """False when nobody will look: then do not take the time either."""
+        """False if nothing is recorded: then do not measure the time either."""
         self.cells = cells
         self._backend = backend
         self._families = {item.name: _Family(cells, item) for item in s.SERIES}
@@ -361,7 +361,7 @@ class Metrics:
         self._timing(s.AUTH_DURATION, mode).observe(seconds)
 
     def ecpds_looked(self, *, hit: bool, size: int) -> None:
-        """An ECPDS check looked into its cache, which has so many users."""
+        """An ECPDS check used its cache, which has this many users."""
         self._of(s.ECPDS_HITS if hit else s.ECPDS_MISSES).add()
         self._of(s.ECPDS_SIZE).set(size)
 

@@ -19,16 +19,16 @@ _ASSIGNED = re.compile(
     r"""((?:password|secret|token|api_key)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)""",
     re.IGNORECASE,
 )
-"""``password=x``, also as in JSON and Python: the words of the keys above, quoted or not."""
+"""``password=x``, also as in JSON and Python: the keys above, quoted or not."""
 _SUSPECT = re.compile(r"password|secret|token|api_key|bearer|basic", re.IGNORECASE)
-"""One quick look that spares most texts the exact ones."""
+"""One fast test that spares most texts the exact ones."""
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s,;]+", re.IGNORECASE)
 
 
 def redact(value: object, key: str = "") -> object:
     """A value as it may be shown: sensitive keys blanked, texts cleaned, at every depth.
 
-    That a secret is not set is worth knowing and tells nothing, so empty values stay.
+    That a secret is not set is worth knowing and reveals nothing, so empty values stay.
     """
     if key and value not in (None, "") and _sensitive(key):
         return REDACTED
@@ -52,7 +52,7 @@ def _without_user_info(found: re.Match[str]) -> str:
 
 
 def redact_text(text: str) -> str:
-    """A text without user info in URLs and without credentials after their usual words."""
+    """A text without user info in URLs and without credentials after their usual names."""
     if "@" in text:
         text = _USER_INFO.sub(f"{REDACTED}@", text)
         text = _BARE_USER_INFO.sub(_without_user_info, text)

@@ -271,7 +271,7 @@ LOOP_LAG = Series(
     "aviso_loop_lag_seconds",
     Growth.HISTOGRAM,
     (),
-    "How late the event loop was, looked at 40 times per second.",
+    "How late the event loop was, sampled 40 times per second.",
     LAGS,
 )
 ARCHIVE_UP = Series("aviso_archive_up", Growth.SUM, (), "1 while the managed archive job runs.")

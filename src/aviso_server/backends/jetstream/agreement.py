@@ -1,8 +1,8 @@
-"""Whether a stream goes on where the lake ends; asked before it is first used on a connection.
+"""Whether a stream continues where the lake ends; checked before its first use on a connection.
 
-Three ends: they agree; they do not, and the stream is refused with the reason; or the lake cannot
-be read. Then a stream is refused, too, unless its mark was read before: marks only grow, so an
-older one still rules out most of what can be wrong.
+Three outcomes: they agree; they do not, and the stream is refused with the reason; or the lake
+cannot be read. Then the stream is refused too, unless its mark was read before: marks only grow, so
+an older one still rules out most of what can be wrong.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,11 +33,11 @@ class Agreement:
         self._marks = marks
         self._known: dict[str, Mark] = {}
         self._reported: dict[str, str] = {}
-        """By event type: the contradiction that is in the log already; it is found again and again
-        until somebody settles it."""
+        """By event type: the contradiction already logged; it is found again and again until it is
+        resolved."""
 
     async def mark(self, event_type: str) -> Mark:
-        """How far an event type is archived; SetupFailed where nobody can say."""
+        """How far an event type is archived; SetupFailed if unknown."""
         if self._marks is None:
             return UNMARKED
         try:

@@ -37,7 +37,7 @@ REMEDIES = {
     10028: "streams in memory with max_bytes or storage_policy.max_size reserve it; lower them, or "
     "raise the limit of NATS",
 }
-"""What to do about refusals that no waiting mends, by NATS's number of the error."""
+"""What to do about refusals that waiting does not cure, by NATS's number of the error."""
 
 
 class JetStreamBackend:
@@ -81,11 +81,11 @@ class JetStreamBackend:
     async def open(
         cls, options: JetStreamOptions, catalogue: Catalogue, *, marks: MarkReader | None = None
     ) -> Self:
-        """Connect, and make or look at the streams of all configured event types.
+        """Connect, and create or check the streams of all configured event types.
 
-        What only the operator can mend is CannotStart. Whatever may pass, such as a cluster without
-        a quorum, is looked at again until it has passed; the backend has a fault till then.
-        ``marks`` tell how far the lake has each event type, where there is a lake.
+        What only the operator can fix is CannotStart. Whatever may pass, such as a cluster without
+        a quorum, is checked again until it has passed; until then the backend has a fault. With a
+        lake, ``marks`` say how far it has each event type.
         """
         structlog.get_logger().info(
             "JetStream backend",
@@ -152,8 +152,8 @@ class JetStreamBackend:
     ) -> Batch:
         schema = self._schema(event_type)
         try:
-            # Whoever reads is in the middle of a stream: it waits for a lost connection as long
-            # as a tail does. Setting a stream up asks other questions, which fail at once.
+            # The reader is in the middle of a stream: it waits for a lost connection as long as a
+            # tail does. Setting a stream up makes other requests, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
             messages, following = await self._messages(schema, first, last, limit, wanted)
             entries = await decode_in_turns(schema, messages, wanted or EVERYTHING)
@@ -253,12 +253,12 @@ class JetStreamBackend:
                 if (name := str(config.get("name"))) in self._owners:
                     check_storage(name, config, self._options.streams.storage_type)
         except Unavailable:
-            return  # the streams are looked at one by one next, and say which does not answer
+            return  # the streams are checked one by one next, which shows which does not answer
         except (Refused, SetupFailed) as error:
             raise CannotStart(str(error)) from error
 
     def _check_streams(self) -> None:
-        """CannotStart for streams that will not come to be as they are configured."""
+        """CannotStart for streams that can never be as configured."""
         for schema, error in self._condition.refusals():
             remedy = REMEDIES.get(error.code) if isinstance(error, Refused) else None
             if remedy is not None:

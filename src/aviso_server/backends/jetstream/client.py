@@ -32,7 +32,7 @@ class NatsClient(Client):
         block is decoded at once.
 
         Only ASCII blanks around a value belong to the protocol. Any other white space belongs to
-        the value: a subject may end with a no-break space, and must be read as it was sent.
+        the value: a subject may end with a no-break space, and must be read as sent.
         """
         headers: dict[str, str] = {}
         for line in raw.decode(errors="replace").split("\r\n"):
@@ -58,7 +58,7 @@ class NatsClient(Client):
         await super()._process_info(info, initial_connection)
 
     async def abandon(self) -> None:
-        """Let go of a connection that never came up, without telling anybody.
+        """Discard a connection that never came up, without callbacks.
 
         Waiting for a socket whose TLS handshake failed to close can take for ever.
         """
@@ -68,7 +68,7 @@ class NatsClient(Client):
                 await self._close(self.CLOSED, do_cbs=False)
 
     def explained(self, error: Exception) -> Exception:
-        """A more telling error where the server hung up on us.
+        """A more precise error if the server closed the connection.
 
         It does so right after it refused our credentials, and its refusal is often overtaken.
         """
@@ -77,7 +77,7 @@ class NatsClient(Client):
         return error
 
     def fail_requests(self) -> None:
-        """Tell whoever waits for an answer that it will not come over a lost connection.
+        """Fail the requests whose answers will not come over a lost connection.
 
         nats-py lets them wait for their timeouts, which would delay every retry by seconds.
         """
@@ -113,7 +113,7 @@ def tls_context(options: JetStreamOptions) -> ssl.SSLContext | None:
 
 
 def credentials(options: JetStreamOptions) -> dict[str, str]:
-    """The arguments that say who we are."""
+    """The arguments that identify us."""
     if options.credentials_file is not None:
         # nats-py opens it only when the server asks, and then keeps its complaint to itself.
         try:

@@ -1,8 +1,8 @@
 """Whether notifications of every configured event type can be stored, and how full the store is.
 
-Looked at from time to time, and soon again while something is wrong: readiness must come back
-without traffic, which load balancers keep away meanwhile. Streams that do not exist are made, so
-what a stream lacks (copies, permissions, room) is found here and not by the first producer.
+Checked from time to time, and sooner while something is wrong: readiness must come back without
+traffic, which load balancers withhold meanwhile. Missing streams are created, so what a stream
+lacks (copies, permissions, space) is found here and not by the first producer.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from aviso_server.core.json import Json
 from aviso_server.core.schema import Schema
 
 TOGETHER = 8
-"""Streams looked at at the same time."""
+"""Streams checked at the same time."""
 
 WARN_AT, CALM_AT = 0.8, 0.75
 """Share of the store from which on it is reported as filling up, and below which no longer."""
@@ -84,7 +84,7 @@ class Condition:
         return self._stores.fault
 
     async def run(self) -> NoReturn:
-        """Look for as long as this runs."""
+        """Check for as long as this runs."""
         changed = asyncio.Event()
         unwatch = self._connection.watch(changed.set)
         try:
@@ -101,7 +101,7 @@ class Condition:
             unwatch()
 
     async def look(self) -> None:
-        """Make or look at every configured stream, and measure; never fails."""
+        """Create or check every configured stream, and measure; never fails."""
         if not self._connection.connected:
             return
         schemas, generation = self._schemas(), self._connection.generation
@@ -114,7 +114,7 @@ class Condition:
         full = await self._measure(dict(item for item in outcomes if isinstance(item, tuple)))
         self._full = full is True
         if self._store is not None:
-            # Before anybody meets it, and in every process: only some see a notification fail.
+            # Before a producer meets it, and in every process: only some see a notification fail.
             self._unwritable = await asyncio.to_thread(disk.shortage, self._store.folder)
         answering = frozenset(schema.stream for schema in schemas) - self._failed.keys()
         await self._stores.reconsider(full=full, answering=answering)
@@ -175,7 +175,7 @@ class Condition:
         self._failed = found
 
     async def _measure(self, streams: Mapping[str, StreamUsage]) -> bool | None:
-        """Take the sizes down; whether the store is at its limit, None if nobody can say."""
+        """Record the sizes; whether the store is at its limit, None if unknown."""
         try:
             account = await self._connection.call("INFO")
         except (Unavailable, Refused):
@@ -221,7 +221,7 @@ def _copies(info: Answer) -> tuple[int, int]:
     others = cluster.get("replicas")
     others = others if isinstance(others, list) else []
     present = sum(not _object(other).get("offline") for other in others)
-    # The copy that leads answers for itself; without a leader nothing is stored.
+    # The leading copy is not listed as a peer; without a leader nothing is stored.
     return present + 1 if cluster.get("leader") else 0, len(others) + 1
 
 

@@ -31,10 +31,10 @@ DECLARED = "aviso-schema"
 TOKENS = "aviso-tokens"
 TOKENS_FROM = "aviso-tokens-from"
 """Metadata: the fields that every message has in its subject, as JSON, and the sequence from which
-on that is so. Others may stand in a header, where the server cannot look for them."""
+on that holds. Others may be in a header, where the server cannot search."""
 
 NOTED = (DECLARED, TOKENS, TOKENS_FROM)
-"""What is kept in line of the metadata."""
+"""The part of the metadata that is kept up to date."""
 
 MAX_DECLARED_BYTES = 64 * 1024
 """Half of what the server takes as metadata: the rest is for others."""
@@ -99,8 +99,8 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
 def with_tokens(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
     """The wanted configuration, claiming only those fields as tokens that always were.
 
-    The set only ever shrinks: whoever writes a stream has taken out of it what it writes beside
-    the subject, and did so before it wrote anything.
+    The set only ever shrinks: before a server writes anything, it removes the fields that it writes
+    outside the subject.
     """
     existing = _object(info.get("config"))
     metadata = {**_object(wanted.get("metadata"))}
@@ -112,14 +112,14 @@ def with_tokens(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
         if TOKENS_FROM in before:
             metadata[TOKENS_FROM] = before[TOKENS_FROM]
     elif last and str(existing.get("description") or "").startswith(OURS):
-        # Written by an earlier version under key orders that nobody knows any more. The reference
-        # server, on the other hand, writes no fields beside the subject.
+        # Written by an earlier version under key orders that are no longer known. The reference
+        # server, on the other hand, writes no fields outside the subject.
         metadata[TOKENS_FROM] = str(last + 1)
     return {**wanted, "metadata": metadata}
 
 
 def beginning(through: int) -> dict[str, Json]:
-    """The setting of a new stream whose sequences up to one were handed out before."""
+    """The setting of a new stream whose sequences up to one were already assigned."""
     return {"first_seq": through + 1} if through else {}
 
 
@@ -147,7 +147,7 @@ def drift(existing: Config, wanted: Config) -> list[str]:
 
 
 def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
-    """The existing configuration with the named settings brought in line."""
+    """The existing configuration with the named settings updated."""
     changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields if name in COMPARED}
     config = {**existing, "description": wanted["description"], **changed}
     noted = [key for key in NOTED if key in fields]
@@ -165,7 +165,7 @@ def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str
 def check_usable(schema: Schema, existing: Config, wanted: Config) -> None:
     """Refuse a stream that belongs to something else or that we must not change."""
     name, shown = schema.stream, str(existing.get("description") or "")
-    # A client made a generic name up; only a stream that nobody else claims may be taken for it.
+    # Clients invent generic names; only a stream that no other event type claims may be used.
     claimed = shown.startswith(OURS) or not _within(existing.get("subjects"), schema.base)
     if schema.generic and shown != wanted["description"] and claimed:
         raise stream_conflict(schema.event_type)
@@ -240,7 +240,7 @@ def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
 
 
 def trims(config: Config) -> bool:
-    """Whether retention can remove anything by itself."""
+    """Whether retention can remove anything on its own."""
     if _number(config.get("max_age")) > 0:
         return True
     limited = _number(config.get("max_msgs")) > 0 or _number(config.get("max_bytes")) > 0
@@ -250,7 +250,7 @@ def trims(config: Config) -> bool:
 def _lost(config: Config, first: int) -> int:
     """The highest sequence that retention removed.
 
-    Where both retention and keep-latest may remove, nothing tells their work apart: everything
+    If both retention and keep-latest may remove, their effects cannot be distinguished: everything
     below the first counts as lost, so that no reader skips a notification unknowingly.
     """
     if not trims(config):

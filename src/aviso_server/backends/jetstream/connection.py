@@ -3,8 +3,8 @@
 Rules
 - Nothing is sent while the connection is down. nats-py would queue it and send it on reconnect,
   and a publish that was reported as failed would then be stored after all.
-- nats-py reconnects by itself for ever, or as often as configured. But some errors of the
-  server (an expired credential, for one) make it close for good: then a new client is made here.
+- nats-py reconnects indefinitely, or as often as configured. But some errors of the server (an
+  expired credential, for one) make it close for good: then a new client is made here.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ BATCH_GET = (2, 11, 0)
 _API = "$JS.API."
 
 _FLUSH_S = 1
-"""Nothing that matters is unsent when we close: every publish was waited for. And a server that
-goes away during the flush is noticed by nothing else."""
+"""Nothing that matters is unsent when we close: every publish was waited for. And nothing else
+would notice a server that disappears during the flush."""
 
 
 class Unavailable(Exception):
-    """NATS did not answer: no connection, nobody responsible, or no answer in time."""
+    """NATS did not answer: no connection, no responder, or no answer in time."""
 
 
 class Refused(Exception):
@@ -137,7 +137,7 @@ class Connection:
             raise Unavailable("not connected to NATS") from None
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Be told when the connection is lost, restored or given up; the way to stop it."""
+        """Register for losing, restoring and giving up the connection; the way to unregister."""
         self._watchers.add(changed)
         return lambda: self._watchers.discard(changed)
 
@@ -203,11 +203,11 @@ class Connection:
             raise Unavailable(_why(error)) from error
 
     def new_inbox(self) -> str:
-        """A subject nobody else knows."""
+        """A subject that no one else knows."""
         return self._client.new_inbox()
 
     async def close(self) -> None:
-        """Send what is pending and let go."""
+        """Send what is pending and close."""
         self._ended = True
         if self._reopening is not None:
             self._reopening.cancel()
@@ -246,7 +246,7 @@ class Connection:
                 # nats-py goes round its list for ever; raising here ends the attempt.
                 raise _AttemptFailed(error)
             if "permissions violation" in (text := _why(error).lower()):
-                # All there is of it: whoever asked just gets no answer.
+                # Nothing more to do: the caller just gets no answer.
                 self._denied = text
             self._journal.debug(
                 "NATS error", event_name="backend.jetstream.connection.error", error=_why(error)
@@ -314,7 +314,7 @@ class Connection:
         self._notify_watchers()
 
     async def _closed(self) -> None:
-        """nats-py has given up: for good if it ran out of attempts, else we begin again."""
+        """nats-py has given up: for good if it ran out of attempts, else we start again."""
         if self._ended:
             return
         if isinstance(self._client.last_error, errors.NoServersError):

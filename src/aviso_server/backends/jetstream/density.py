@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 DENSE = 2
-"""A page is dense when at least one message in so many has one of the subjects."""
+"""A page is dense when at least one message in this many has one of the subjects."""
 
 PAUSE = 16
 """Reads of the whole log after a dense page, before the server is asked for subjects again."""
@@ -35,7 +35,7 @@ class Densities:
         return not due
 
     def note(self, subjects: Sequence[str], *, found: int, span: int) -> None:
-        """How many messages had a subject, of so many sequences."""
+        """Record how many messages had a subject, of how many sequences."""
         if found * DENSE < span:
             return
         self._pauses[subjects] = PAUSE

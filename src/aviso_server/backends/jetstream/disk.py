@@ -11,7 +11,7 @@ SHARE = 0.9
 the messages: at a limit NATS refuses in order, on a full disk it does not."""
 
 _AMPLE_BYTES = 16 * ROOM_BYTES
-"""With so much free nobody has to try."""
+"""With this much free there is no need to try."""
 
 _PROBE = "room.probe"
 
@@ -50,7 +50,7 @@ def lack_of_room(folder: Path) -> str | None:
 
 
 def shortage(folder: Path) -> str | None:
-    """The same, tried only where little is free: for those who look every few seconds."""
+    """The same, tried only if little is free: for callers that check every few seconds."""
     return None if free_bytes(folder) >= _AMPLE_BYTES else lack_of_room(folder)
 
 

@@ -2,12 +2,12 @@
 
 Rules
 - Loopback only, on a free port, with a token made at every start: other users of the machine can
-  neither read nor write. ``<store_dir>/address`` (readable by the owner) tells where it is.
-- It dies with us, even if we are killed (process). What is left behind all the same, the next start
-  ends, if it really is our server on our folder.
-- When it dies by itself it is started again on the same port, so that the client just reconnects.
-- A write error (a full disk) stays with its streams until NATS is started anew. So we do that: in
-  order, when the disk can be written again, and not more often than the waits below allow.
+  neither read nor write. ``<store_dir>/address`` (readable by the owner) has its address.
+- It dies with us, even if we are killed (process). If one survives nevertheless, the next start
+  ends it, if it really is our server on our folder.
+- If it dies it is started again on the same port, so that the client just reconnects.
+- A write error (a full disk) stays with its streams until NATS is restarted. So we restart it: in
+  order, when the disk can be written again, and no more often than the waits below allow.
 - Its own errors are in our log (natslog).
 """
 
@@ -39,11 +39,11 @@ _RESTARTS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _LASTED_S = 10.0
 """A server that ran for so long begins with the first of these waits again."""
 _MENDS_S = (0.5, 5.0, 15.0, 60.0)
-"""Waits before a server that cannot write is started anew."""
+"""Waits before a server that cannot write is restarted."""
 _MENDED_S = 300.0
 """A server that could write for so long begins with the first of these waits again."""
 _ROOM_POLL_S = 0.5
-"""How often a full disk is looked at."""
+"""How often a full disk is checked."""
 
 
 class EmbeddedServer:
@@ -114,7 +114,7 @@ class EmbeddedServer:
         return None if self._process is None else self._process.pid
 
     async def stop(self) -> None:
-        """End the server and let go of the folder."""
+        """End the server and release the folder."""
         if self._supervision is not None:
             await tasks.end(self._supervision)
             self._supervision = None
@@ -136,7 +136,7 @@ class EmbeddedServer:
             ) from None
 
     async def _end_leftover(self) -> None:
-        """End a server that outlived a predecessor of ours."""
+        """End a server that outlived our predecessor."""
         pid = leftover(self._folder)
         if pid is None:
             return
@@ -209,7 +209,7 @@ class EmbeddedServer:
                 )
 
     async def _until_ended(self, process: asyncio.subprocess.Process) -> None:
-        """Wait for its end, which is ours to bring about when it can no longer write."""
+        """Wait for its end, which we cause when it can no longer write."""
         self._mending = False
         mending = asyncio.create_task(self._mend(process), name="mend embedded NATS")
         try:
@@ -227,7 +227,7 @@ class EmbeddedServer:
         """End a server that cannot write, once the disk lets it."""
         await self._cannot_write.wait()
         await asyncio.sleep(self._mends.failed())
-        # A server that cannot write still reads: it is not ended before that is of use.
+        # A server that cannot write can still be read: it is not ended before that helps.
         while await asyncio.to_thread(disk.lack_of_room, self._folder):  # noqa: ASYNC110 - a disk tells nobody
             await asyncio.sleep(_ROOM_POLL_S)
         self._mending = True

@@ -1,7 +1,7 @@
 """Reading stored messages by sequence and by time (docs/decisions/0003-reading-jetstream.md).
 
-Direct gets may be answered by a replica that lags behind the leader. A replica has a prefix of
-the log, so a short answer is the only sign of it: callers ask the leader before they believe that
+Direct gets may be answered by a replica that lags behind the leader. A replica has a prefix of the
+log, so a short answer is the only sign of it: callers ask the leader before they accept that
 nothing follows. ``Reader.read`` does.
 """
 
@@ -27,7 +27,7 @@ MAX_BATCH = 1000
 """Messages the server gives to one direct get."""
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
-"""Bounds what one read can bring into memory; a single larger message still comes."""
+"""Bounds what one read can load into memory; a single larger message is still read."""
 
 MAX_NS = 2**63 - 1
 """The last instant NATS can name."""
@@ -49,7 +49,7 @@ class Page:
 
     messages: Sequence[Stored]
     more: bool
-    """Whether whoever answered knows of messages above the last one."""
+    """Whether the answering replica knows of messages above the last one."""
     confirmed: bool = False
     """Whether the leader said that there are none; nothing else is then worth asking."""
 
@@ -77,7 +77,7 @@ class Reader:
         parts = await asyncio.gather(
             *(self.read(stream, first, last, limit=limit, subject=subject) for subject in subjects)
         )
-        # Beyond the least, one of the subjects was not looked at yet.
+        # Beyond the lowest, one of the subjects has not been read yet.
         following = min(reached for _, reached in parts)
         messages = [m for found, _ in parts for m in found if m.sequence < following]
         return sorted(messages, key=lambda message: message.sequence), following
@@ -85,9 +85,9 @@ class Reader:
     async def read(
         self, stream: str, first: int, last: int, *, limit: int, subject: str = ALL
     ) -> tuple[Sequence[Stored], int]:
-        """Up to ``limit`` messages of ``first..last`` and the sequence to go on with.
+        """Up to ``limit`` messages of ``first..last`` and the sequence to continue with.
 
-        Every sequence below that one was looked at, by a replica that knew of all of them.
+        Every sequence below that one was considered, by a replica that knew of all of them.
         """
         if first > last:
             return (), last + 1
@@ -181,7 +181,7 @@ class Reader:
             await asyncio.sleep(_LAG_WAIT_S)
 
     async def last_until_sequence(self, stream: str, last: int, first: int) -> Stored | None:
-        """The highest stored message of ``first..last``; looked for in ever larger steps down."""
+        """The highest stored message of ``first..last``; searched for in growing steps down."""
         step = 1
         while last >= first:
             begin = position = max(first, last - step + 1)
@@ -207,7 +207,7 @@ class Reader:
         return Page([stored(message) for message in messages], more=pending != "0")
 
     async def _singles(self, stream: str, first: int, count: int) -> Page:
-        """For servers before 2.11: one question per sequence, all of them under way at once."""
+        """For servers before 2.11: one request per sequence, all in flight at once."""
         begin = await self._single(stream, {"seq": first, "next_by_subj": ALL})
         if begin is None:
             return Page((), more=False)
@@ -253,7 +253,7 @@ async def next_stored(
 
 
 def stored(message: Msg) -> Stored:
-    """A message as a direct get gives it: what it is is told in headers."""
+    """A message as a direct get returns it: its properties are in headers."""
     headers = message.headers or {}
     return Stored(
         int(headers["Nats-Sequence"]),

@@ -160,7 +160,7 @@ def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, .
 def _geometry(
     schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]
 ) -> Geometry | None:
-    """The place, where there is a usable one; a notification without it is still readable."""
+    """The place, if there is a usable one; a notification without it is still readable."""
     if schema.spatial is None:
         return None
     try:

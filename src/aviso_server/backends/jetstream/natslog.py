@@ -43,8 +43,8 @@ class ServerLog:
     def descriptors(self) -> tuple[int, int]:
         """Both ends, for the server to inherit.
 
-        With the reading end in its own hands it survives our death for as long as it takes to
-        close its store: writing to a pipe that nobody holds would kill it.
+        With the reading end in its own hands it survives our death for as long as it takes to close
+        its store: writing to a pipe without a reader would kill it.
         """
         return self._source, self.descriptor
 
@@ -67,7 +67,7 @@ class ServerLog:
         self._reading = asyncio.create_task(self._read(reader, transport), name="log of NATS")
 
     async def end(self) -> None:
-        """Read what is left of a server that has ended, and let go."""
+        """Read the remaining output of a server that has ended, and close."""
         if self._reading is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):

@@ -65,11 +65,11 @@ class Pace:
     watchdog_s: float = 5.0
     """How often an idle tail compares its position with the stream's."""
     heartbeat_s: float = 2.0
-    """How often the server tells a tail that it is still there."""
+    """How often the server sends a tail a heartbeat."""
     ping_s: int = 5
     """How often the connection is probed; after two silent probes it counts as lost."""
     check_s: float = 5.0
-    """How often the streams and the store are looked at."""
+    """How often the streams and the store are checked."""
     first_check_s: float = 15.0
     """How long the first look may keep the server from starting: a lake may not answer."""
     recheck_s: float = 1.0
@@ -78,7 +78,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class JetStreamOptions:
-    """How to reach NATS and how to behave when it is away."""
+    """How to reach NATS and what to do while it is unavailable."""
 
     servers: tuple[str, ...] = ("nats://localhost:4222",)
     token: str | None = None
@@ -101,7 +101,7 @@ class JetStreamOptions:
     embedded: Embedded | None = None
     """Start a server of our own; ``servers`` and credentials are then not used."""
     store: Store | None = None
-    """Of the server of our own, where another process of ours started it."""
+    """Of the embedded server, if another process of ours started it."""
     pace: Pace = field(default_factory=Pace)
 
     @property
@@ -113,7 +113,7 @@ class JetStreamOptions:
 
     @property
     def place(self) -> str:
-        """Where NATS is looked for, for the operator who gets no answer; without secrets."""
+        """The address of NATS, for an operator who gets no answer; without secrets."""
         if self.embedded is not None:
             return f"embedded NATS server in {self.embedded.store_dir}"
         hosts = ", ".join(url.rpartition("@")[2].rpartition("://")[2] for url in self.servers)

@@ -90,7 +90,7 @@ class Publisher:
                 timeout_s=self._options.pace.ack_s,
             )
         except NoResponder:
-            # No stream takes the subject: somebody removed it, or it is without a leader.
+            # No stream takes the subject: it was removed, or has no leader.
             self._streams.forget(schema)
             raise
         ack = answered(answer.data)

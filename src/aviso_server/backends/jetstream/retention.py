@@ -1,8 +1,8 @@
 """What a change of retention would remove from a stream, before it is made. Pure.
 
 NATS applies new limits at once and for good. So what they would remove is counted first: it is
-announced with numbers, and where more would go than stay, the operator has to agree in the
-configuration (``allow_removal``). What the lake has is not gone when the log lets go of it.
+announced with numbers, and if more would be removed than stay, the operator has to agree in the
+configuration (``allow_removal``). What the lake has is not lost when the log drops it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Contents:
             self._oversized(_limit(wanted, "max_bytes")),
             max(0, min(young - self.first, self.messages)) if _limit(wanted, "max_age") else 0,
         )
-        # At most so many are not archived; holes may make it fewer. Limits remove from the front,
+        # At most this many are not archived; holes may make it fewer. Limits remove from the front,
         # where the archived ones are.
         recent = min(self.messages, self.last - max(self.archived, self.first - 1))
         removed = gone - (self.messages - recent)

@@ -2,12 +2,12 @@
 
 Rules
 - What was not acknowledged is sent again by the publisher. A stream trips when the reason is known,
-  or when a notification failed for good: after that nobody else waits for the same end.
+  or when a notification failed for good: after that no other waits for the same failure.
 - A tripped stream refuses at once, with the reason, until its wait is over. Waits double.
 - Then it is on trial: notifications go through, each is sent once. One that is stored ends the
   trial, one that is not trips the stream again.
-- A new connection puts every stream on trial: NATS was started anew, or another node answers.
-- A store that is full refuses by itself, and at once: it only shows that it does.
+- A new connection puts every stream on trial: NATS was restarted, or another node answers.
+- A full store refuses at once on its own: here it is only shown.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ FULL = frozenset({10023, 10047})
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _MOST_TRIPS = 1000
-"""Clients may make up event types; those on trial are forgotten first."""
+"""Clients may invent event types; those on trial are forgotten first."""
 
 
 @dataclass(slots=True)
@@ -104,10 +104,10 @@ class Stores:
         return fault
 
     async def reconsider(self, *, full: bool | None, answering: frozenset[str]) -> None:
-        """Look at the reasons again: is it still full, does the stream answer, is there room?
+        """Check the reasons again: is it still full, does the stream answer, is there space?
 
-        Nobody else may: without traffic, which stays away while we are not ready, no notification
-        would ever be tried.
+        Nothing else would: while we are not ready there is no traffic, so no notification would
+        ever be tried.
         """
         now = self._clock()
         room = self._store is None or await self._unwritable() is None

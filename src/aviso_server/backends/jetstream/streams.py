@@ -1,4 +1,4 @@
-"""The streams in JetStream: made on first use, kept in line, looked at, emptied."""
+"""The streams in JetStream: created on first use, updated, inspected, emptied."""
 
 import asyncio
 import time
@@ -89,7 +89,7 @@ class Streams:
         self.note(schema, held.last)
         changed = held.layout.tokens != self.layout(schema).tokens
         if changed and held.layout.tokens - set(schema.key_order or ()):
-            self.forget(schema)  # another server was quicker to note its own
+            self.forget(schema)  # another server recorded its own first
         self._layouts[schema.stream] = held.layout
         return held
 
@@ -98,7 +98,7 @@ class Streams:
         return self._layouts.get(schema.stream, Layout())
 
     def note(self, schema: Schema, sequence: int) -> None:
-        """Remember that a sequence was handed out: a stream made anew goes on above it."""
+        """Remember that a sequence was assigned: a recreated stream continues above it."""
         if sequence > self._handed_out.get(schema.stream, 0):
             self._handed_out[schema.stream] = sequence
 
@@ -156,12 +156,12 @@ class Streams:
 
     def _remember_refused(self, schema: Schema, error: SetupFailed) -> None:
         now = asyncio.get_running_loop().time()
-        # Clients make names up: only what still counts is kept.
+        # Clients invent names: only what is still valid is kept.
         fresh = {name: item for name, item in self._refused.items() if item[0] > now}
         self._refused = {**fresh, schema.stream: (now + RECHECK_S, error)}
 
     def _raise_refused(self, schema: Schema) -> None:
-        """Repeat a refusal that is seconds old: looking at log and lake each time costs both."""
+        """Repeat a refusal that is seconds old: comparing log and lake each time costs both."""
         until, error = self._refused.get(schema.stream, (0.0, None))
         if error is not None and asyncio.get_running_loop().time() < until:
             raise type(error)(error.message, details=error.details)
@@ -192,7 +192,7 @@ class Streams:
                     event_name="backend.jetstream.stream.lookup.failed_fallback_create",
                     error=str(error),
                 )
-            # A sequence is handed out once: a new stream goes on above those that were.
+            # A sequence is assigned once: a new stream continues above those that were.
             through = max(mark.through, self._handed_out.get(schema.stream, 0))
             if await self._create(schema, {**wanted, **configuration.beginning(through)}):
                 return
@@ -220,7 +220,7 @@ class Streams:
         )
 
     async def _create(self, schema: Schema, wanted: Config) -> bool:
-        """Create a stream; False when a peer was quicker with other settings."""
+        """Create a stream; False if a peer was faster, with other settings."""
         journal = structlog.get_logger().bind(stream_name=schema.stream)
         journal.info(
             "Creating stream",
@@ -267,7 +267,7 @@ class Streams:
                 f"STREAM.UPDATE.{schema.stream}", configuration.updated(existing, wanted, fields)
             )
         except Refused as error:
-            # The stream as it is still takes notifications: refusing them would be worse.
+            # The unchanged stream still takes notifications: refusing them would be worse.
             journal.warning(
                 "Stream could not be updated",
                 event_name="backend.jetstream.stream.reconcile.failed",
@@ -279,7 +279,7 @@ class Streams:
     async def _consented(
         self, schema: Schema, info: dict[str, Json], wanted: Config, fields: list[str]
     ) -> list[str]:
-        """The changes that may be made: limits that would remove too much need a word of consent.
+        """The changes that may be made: limits that would remove too much need consent.
 
         The stream then keeps its old limits, and with them everything it holds.
         """
@@ -372,6 +372,6 @@ def state_of(info: dict[str, Json]) -> StreamState:
     """What a stream holds, from an answer of the server."""
     state = info.get("state")
     at = state.get("last_ts") if isinstance(state, dict) else None
-    # Go's zero time, year 1, stands for a stream that never had anything.
+    # Go's zero time, year 1, means a stream that never had anything.
     never = not isinstance(at, str) or at.startswith("0001-")
     return StreamState.of(info, 0 if never else time_ns(str(at)))

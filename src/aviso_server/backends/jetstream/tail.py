@@ -5,11 +5,11 @@ The server pushes messages to an inbox and numbers them per consumer, without ho
 is skipped, a heartbeat that names a number we never saw, heartbeats that stay out, a connection
 that came back, or a watchdog that finds the stream ahead of us: each means that something may be
 missing. There is one remedy for all, a new consumer from the last sequence yielded + 1, and
-therefore nothing is ever lost or doubled. nats-py has an ordered consumer too, but it reports a
+therefore nothing is ever lost or duplicated. nats-py has an ordered consumer too, but it reports a
 failed rebuild nowhere, and consumers stall now and then, so it is done here.
 
 Holes in the stream's own sequence are normal (deletions, keep-latest). Where retention can remove
-something before we read it, a hole is looked into: if it was retention, HistoryLost.
+something before we read it, a hole is investigated: if it was retention, HistoryLost.
 
 Unread messages are bounded by the server's flow control: the next window is asked for only after
 what came before was taken.
@@ -108,8 +108,8 @@ class Tail:
                             self._streams.forget(self._schema)
                     if self._connection.ended:
                         break
-                    # A connection that is up but refuses (a leader is being elected) is asked
-                    # again soon; one that is down tells us when it is back.
+                    # A connection that is up but refuses (a leader is being elected) is asked again
+                    # soon; one that is down reports when it is back.
                     await asyncio.sleep(0.2)
         except TimeoutError:
             pass
@@ -145,7 +145,7 @@ class Tail:
             behind = last > max(self._position, self._looked)
 
     async def _taken(self, arrivals: "Arrivals") -> list[Entry]:
-        """The entries of what arrived, after a look at holes that retention may have made."""
+        """The entries of what arrived, after checking holes that retention may have made."""
         position, holes_from = self._position, None
         for stored in arrivals.messages:
             if stored.sequence != position + 1 and holes_from is None:
@@ -255,7 +255,7 @@ class Consumer:
             await self._connection.publish(reply)
 
     async def end(self) -> None:
-        """Stop receiving, and spare the server from finding out by itself."""
+        """Stop receiving, so that the server need not find out on its own."""
         self._unwatch()
         if self._inbox is not None:
             await self._inbox.end()
@@ -300,7 +300,7 @@ class Consumer:
             self._break(f"the consumer is at {number}, {self._delivered} was received")
 
     def _connection_changed(self) -> None:
-        # Whatever was under way when the connection broke is gone.
+        # Whatever was in flight when the connection broke is gone.
         self._break("the connection was interrupted")
 
     def _break(self, why: str) -> None:

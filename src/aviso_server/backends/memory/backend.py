@@ -16,10 +16,10 @@ from aviso_server.core.notification import Entry, Notification, Record
 from aviso_server.core.schema import stream_conflict
 
 MAX_STREAMS = 10_000
-"""Streams kept at the most: event types without schema are made up by clients."""
+"""Streams kept at most: clients invent event types without a schema."""
 
 KEYS_SHARE = 2
-"""Idempotency keys may take at most one part in so many of the budget, and the rest has less."""
+"""Idempotency keys may take at most one part in this many of the budget."""
 
 _REPORT_EVERY_NS = 60 * 1_000_000_000
 """Budget evictions are logged at most once a minute."""

@@ -1,4 +1,4 @@
-"""What the memory backend lets go of: the total budget, and the optional limits per topic."""
+"""What the memory backend drops: the total budget, and the optional limits per topic."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class Budget:
 
 
 class TopicLimits:
-    """Keep-latest: at most so many notifications per topic, and so many topics."""
+    """Keep-latest: a limit of notifications per topic, and of topics."""
 
     def __init__(self, max_history: int | None, max_topics: int | None) -> None:
         self._max_history = max_history

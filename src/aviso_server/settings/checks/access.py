@@ -41,7 +41,8 @@ def admins(document: Document) -> Iterator[Fault]:
 
 
 def _bad_key_set(text: str) -> str | None:
-    """Why keys cannot be fetched from there; whoever can change them on the way can be anybody."""
+    """Why keys cannot be fetched from there; anyone who can change them in transit can be any
+    user."""
     if not text:
         return None
     url = addresses.split(text)
@@ -69,7 +70,7 @@ def _mode(auth: Auth, *, keyed: bool) -> Iterator[Fault]:
 
 
 def plugins(document: Document) -> Iterator[Fault]:
-    """Plugin lists: not empty, known, and behind required authentication."""
+    """Plugin lists: not empty, known, and with required authentication."""
     for event_type, auth in _stream_auths(document):
         if auth.plugins is None:
             continue
@@ -94,7 +95,7 @@ def plugins(document: Document) -> Iterator[Fault]:
 
 
 def streams(document: Document) -> Iterator[Fault]:
-    """Role maps of each event type, and whether authentication is there to enforce them."""
+    """Role maps of each event type, and whether authentication is on to enforce them."""
     for event_type, auth in _stream_auths(document):
         at = f"notification_schema.{event_type}.auth"
         prefix = f"Schema '{event_type}' auth"

@@ -20,5 +20,5 @@ def lake(document: Document) -> Iterator[Fault]:
     elif not section.path.strip():
         yield Fault("lake.path", "lake.path must not be empty")
     elif document.notification_backend.kind == "in_memory":
-        # Sequences begin anew with every start, so nothing archived could be told from the next.
+        # Sequences restart with every process, so they could not be distinguished in the lake.
         yield Fault("lake.path", "lake needs notification_backend.kind jetstream")

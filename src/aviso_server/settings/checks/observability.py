@@ -7,7 +7,7 @@ from aviso_server.settings.model import Document
 
 
 def metrics(document: Document) -> Iterator[Fault]:
-    """A port of its own, when metrics are on."""
+    """A separate port, if metrics are on."""
     section = document.metrics
     if not section.enabled:
         return
