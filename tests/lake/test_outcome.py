@@ -56,7 +56,7 @@ def test_a_commit_that_never_arrives_may_still_be_on_its_way(lake: FarLake) -> N
     writer = FileWriter(far)
     writer.write(records_to_batch([record(2)]))
     (file,) = writer.close()
-    with pytest.raises(OutcomeUnknown, match="nobody can say whether a commit to s3://"):
+    with pytest.raises(OutcomeUnknown, match="it is unknown whether a commit to s3://"):
         commit(far, [file], {"mars": 2})
     assert assert_whole(lake.direct).mark == 1
     # The request arrives after all: as if it were sent now.

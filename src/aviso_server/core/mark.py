@@ -63,6 +63,6 @@ def disagreement(
 def remedy(event_type: str) -> str:
     """What to do about it, for the reader of the error."""
     return (
-        "one of them was restored from another copy or made anew. Nothing is stored until they "
+        "one of them was restored from another copy or recreated. Nothing is stored until they "
         f"agree: see what is different with 'aviso-server pipeline recover {event_type}'"
     )

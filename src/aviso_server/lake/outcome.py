@@ -130,4 +130,4 @@ def _tagged(table: DeltaTable, tag: Tag, *, above: int) -> int | None:
 
 
 def _unknown(address: str, cause: Exception) -> OutcomeUnknown:
-    return OutcomeUnknown(f"nobody can say whether a commit to {address} was made: {cause}")
+    return OutcomeUnknown(f"it is unknown whether a commit to {address} was made: {cause}")

@@ -39,7 +39,7 @@ def load(
         if any(path.is_file() for path in looked):
             raise
         places = ", ".join(str(path) for path in looked)
-        hint = Fault("configuration", f"no configuration file found; looked for {places}")
+        hint = Fault("configuration", f"no configuration file found; searched {places}")
         raise SettingsError([hint, *error.faults]) from None
 
 
@@ -100,7 +100,7 @@ def _doubts(document: Document) -> list[Warning_]:
             Warning_(
                 "configuration.base_url.not_absolute",
                 "application.base_url",
-                "application.base_url is not an absolute URL; it is used as it is",
+                "application.base_url is not an absolute URL; it is used unchanged",
             )
         )
     if document.notification_schema_strict is False and document.notification_schema:

@@ -105,7 +105,7 @@ async def test_a_lake_that_cannot_be_read(own: NatsServer, tmp_path: Path) -> No
     away = log.rename(log.with_name("away"))
     log.write_text("not a folder")
     async with connected(of, pace=BRISK) as client:
-        assert "Cannot tell whether" in (await refused(client, "notification"))["details"]
+        assert "Cannot verify that" in (await refused(client, "notification"))["details"]
         log.unlink()
         away.rename(log)
 

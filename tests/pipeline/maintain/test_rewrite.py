@@ -167,7 +167,7 @@ def test_a_file_with_too_few_rows_is_not_replaced(tmp_path: Path) -> None:
     place = _lake(tmp_path, files=2)
     files = inventory(_table(place))
     answer = rewritten(place, _task(files, hidden=((3, 3),), count=0))
-    assert answer.problem == "9 rows were found where the table tells of 10"
+    assert answer.problem == "9 rows were found where the table says 10"
 
 
 def test_overlapping_files_come_out_in_order(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_streams_of_older_servers_are_not_misread(store: NatsServer) -> None:
             await backend._connection.call(f"STREAM.UPDATE.{stream}", config)
 
     on_backend(store.url, forget)
-    with pytest.raises(Unreached, match="stream 'EV' does not tell its schema"):
+    with pytest.raises(Unreached, match="stream 'EV' does not have its schema"):
         read_batch(servers=store.url, eventType="*")
     rows = read_batch(servers=store.url, eventType="Foo")
     assert rows["identifier"].to_pylist() == [[("any", "thing"), ("polygon", "text")]]
@@ -329,7 +329,7 @@ def test_a_stream_made_anew_is_noticed(store: NatsServer) -> None:
     """Sequences that begin again would be taken for read ones."""
     fill(store.url, 3)
     reader = stream(servers=store.url, eventType="ev")
-    with pytest.raises(StreamReplaced, match="ends at sequence 3 and the query is to go on at 9"):
+    with pytest.raises(StreamReplaced, match="ends at sequence 3 and the query is to resume at 9"):
         reader.latestOffset({"ev": 9}, reader.getDefaultReadLimit())
 
 

@@ -46,7 +46,7 @@ class Agreement:
             known = self._known.get(event_type)
             if known is None:
                 raise SetupFailed(
-                    f"Cannot tell whether the log of '{event_type}' goes on where the lake ends: "
+                    f"Cannot verify that the log of '{event_type}' continues where the lake ends: "
                     f"{error.details}"
                 ) from error
             return known

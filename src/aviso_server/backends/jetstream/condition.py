@@ -74,7 +74,7 @@ class Condition:
         if not self._connection.connected:
             return Fault("disconnected", "NATS cannot be reached")
         if not self._looked:
-            return Fault("stream_refused", "the streams have not been looked at yet")
+            return Fault("stream_refused", "the streams have not been checked yet")
         for failed in self._failed.values():
             return failed.fault
         if self._full:

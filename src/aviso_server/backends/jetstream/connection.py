@@ -157,7 +157,7 @@ class Connection:
                 subject, body, timeout=timeout_s, headers=dict(headers) if headers else None
             )
         except errors.NoRespondersError:
-            raise NoResponder("nobody answers for this subject") from None
+            raise NoResponder("no responder for this subject") from None
         except errors.TimeoutError:
             if f'"{subject}"'.lower() in self._denied:
                 raise Refused(403, 0, f"not permitted to publish to {subject}") from None

@@ -132,7 +132,7 @@ class EmbeddedServer:
         except BlockingIOError:
             raise CannotStart(
                 f"{self._folder} is in use by another aviso-server; "
-                "set notification_backend.jetstream.store_dir to a folder of its own"
+                "set notification_backend.jetstream.store_dir to a separate folder"
             ) from None
 
     async def _end_leftover(self) -> None:
@@ -141,7 +141,7 @@ class EmbeddedServer:
         if pid is None:
             return
         structlog.get_logger().warning(
-            "Ending a NATS server that was left behind",
+            "Ending a leftover NATS server",
             event_name="backend.jetstream.embedded.leftover",
             pid=pid,
         )
@@ -233,7 +233,7 @@ class EmbeddedServer:
         self._mending = True
         self._mends.begin()
         structlog.get_logger().warning(
-            "NATS server could not write; the disk can be written, so it is started anew",
+            "NATS server could not write; the disk is writable again, so it is restarted",
             event_name="backend.jetstream.embedded.restarted",
             error=self.fault,
         )

@@ -268,5 +268,5 @@ def _failure(answer: Msg) -> Unavailable | Refused:
     headers = answer.headers or {}
     status, text = headers.get("Status", "500"), headers.get("Description", "unknown error")
     if status == "503":
-        return NoResponder("nobody answers for this stream")
+        return NoResponder("no responder for this stream")
     return Refused(int(status), 0, text)

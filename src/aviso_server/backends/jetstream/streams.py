@@ -212,7 +212,7 @@ class Streams:
             f"STREAM.PURGE.{schema.stream}", {"seq": mark.through + 1}
         )
         structlog.get_logger().warning(
-            "Stream is empty and goes on where the lake ends",
+            "Stream is empty and continues where the lake ends",
             event_name="backend.jetstream.stream.lake.continued",
             stream_name=schema.stream,
             next_sequence=mark.through + 1,

@@ -141,7 +141,7 @@ class Tail:
             last = (await self._streams.state(self._schema)).last
             # Twice in a row: what was stored a moment ago may still be on its way.
             if behind and last > max(self._position, self._looked):
-                return Arrivals([], [], f"nothing came, but the stream is at {last}")
+                return Arrivals([], [], f"nothing arrived, but the stream is at {last}")
             behind = last > max(self._position, self._looked)
 
     async def _taken(self, arrivals: "Arrivals") -> list[Entry]:

@@ -46,8 +46,8 @@ class LakeBehind(AvisoError):
         return cls(
             f"the checkpoint says that '{event_type}' is archived up to {begin - 1}, "
             f"and {place.table(NOTIFICATIONS)} has it up to {through}: the table was removed or "
-            "put back to an older state. To archive again what the log still has, remove the "
-            "checkpoint; the job then goes on from where the table ends"
+            "restored to an older state. To archive again what the log still has, remove the "
+            "checkpoint; the job then continues where the table ends"
         )
 
 

@@ -59,7 +59,7 @@ def examined(place: Place, exam: Exam) -> pa.RecordBatch:
     if found.sequences:
         _summed_up(rows, exam.file, found)
     if found.whole and exam.file.rows not in (UNKNOWN, sum(map(len, found.sequences))):
-        text = f"{exam.file.name}: the log tells of {exam.file.rows} rows"
+        text = f"{exam.file.name}: the table's log says {exam.file.rows} rows"
         rows.finding(_about(exam.file, text, sum(map(len, found.sequences))))
     return rows.batch()
 
@@ -135,7 +135,7 @@ def _read(place: Place, exam: Exam, found: _Found) -> Iterator[tuple[str, int, i
                 found.whole = False
                 yield _line(error), *_span(file, number, exam.file)
     if size != exam.file.size:
-        text = f"the log tells of {exam.file.size} bytes and there are {size}"
+        text = f"the table's log says {exam.file.size} bytes and there are {size}"
         found.bad.setdefault(text, []).extend(found.sequences)
 
 

@@ -38,7 +38,7 @@ def replace_files(
 
     def swap(table: DeltaTable, tag: Tag) -> bool:
         if not active(table).issuperset(file.path for file in gone):
-            raise Overtaken("somebody else has replaced some of the files")
+            raise Overtaken("another job has replaced some of the files")
         _commit(table, gone, written, data_change=data_change, tag=tag)
         return True
 

@@ -164,7 +164,7 @@ def _check(rewrite: Rewrite, written: Sequence[Written]) -> None:
     made = sum(item.rows for item in written)
     if rewrite.rows != UNKNOWN and made != rewrite.rows - rewrite.hidden:
         raise LakeFailed(
-            f"{made} rows were found where the table tells of {rewrite.rows - rewrite.hidden}"
+            f"{made} rows were found where the table says {rewrite.rows - rewrite.hidden}"
         )
     if any(item.day != rewrite.day for item in written):
         raise LakeFailed(f"some rows do not belong to {rewrite.day.isoformat()}")

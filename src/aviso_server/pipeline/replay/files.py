@@ -156,7 +156,7 @@ class _Output:
                 self._begun = False  # nor may anything be removed: the request may be on its way
                 sign = "a Delta table" if self.target.format == "delta" else SUCCESS
                 raise ReplayFailed(
-                    f"{folder.path} is complete if {sign} is there, and nobody can say now: {error}"
+                    f"{folder.path} is complete if {sign} exists; it cannot be checked now: {error}"
                 ) from error
 
     def discard(self) -> None:

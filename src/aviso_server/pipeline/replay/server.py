@@ -64,10 +64,10 @@ def publish(
             if not ledger.line.complete:
                 delivery.finish()
     except NotSent as error:
-        raise ReplayFailed(f"{error}. Repeat the command to go on from here") from error
+        raise ReplayFailed(f"{error}. Repeat the command to resume from here") from error
     except TooManyRejected as error:
         raise ReplayFailed(
-            f"{error}. With --skip-rejected the replay goes on without such notifications"
+            f"{error}. With --skip-rejected the replay continues without such notifications"
         ) from error
     return _outcome(ledger, before)
 

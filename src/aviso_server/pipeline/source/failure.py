@@ -28,7 +28,7 @@ class DataLost(SourceError):
         """The error for a lost range."""
         return cls(
             f"notifications {first} to {last} of '{event_type}' are no longer kept: retention "
-            "removed them before they were read. Set failOnDataLoss to false to go on without them"
+            "removed them before they were read. Set failOnDataLoss to false to skip them"
         )
 
 
@@ -39,8 +39,8 @@ class StreamReplaced(SourceError):
     def of(cls, event_type: str, offset: int, last: int) -> "StreamReplaced":
         """The error for an offset beyond the end."""
         return cls(
-            f"the stream of '{event_type}' ends at sequence {last} and the query is to go on at "
-            f"{offset}: the stream was made anew, and the query needs a new checkpoint"
+            f"the stream of '{event_type}' ends at sequence {last} and the query is to resume at "
+            f"{offset}: the stream was recreated, and the query needs a new checkpoint"
         )
 
 

@@ -92,7 +92,7 @@ class NatsLog:
             raise BadOption(f"there is no event type '{event_type}'; its stream is of '{owner}'")
         if generic.stream in self._mute:
             raise Unreached(
-                f"stream '{generic.stream}' does not tell its schema: let aviso-server use it once "
+                f"stream '{generic.stream}' does not have its schema: let aviso-server use it once "
                 "(a request for its event type is enough), or declare it with the option schemas"
             )
         return self._schemas.get(event_type, generic)

@@ -25,7 +25,7 @@ USUAL_PLACES = (
 HOW_TO_INSTALL = (
     "install it with 'apt-get install openjdk-17-jre-headless' (Debian, Ubuntu), "
     "'dnf install java-17-openjdk-headless' (Fedora, RHEL) or 'brew install openjdk@17' (macOS), "
-    "or set JAVA_HOME to the folder of one that is there already"
+    "or set JAVA_HOME to the folder of an installed one"
 )
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
