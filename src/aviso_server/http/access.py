@@ -1,9 +1,8 @@
 """Access control at the edge: the policy of the matched route, and every refusal's answer.
 
-``guard`` runs after routing. It looks at the route that aiohttp matched, never at the path's
-text, so a spelling that reaches a handler has been judged as that handler's route. A route that
-nobody gave a policy is for administrators. Unknown paths and wrong methods are answered before
-any credential is looked at.
+``guard`` runs after routing. It checks the route that aiohttp matched, never the path's text, so a
+spelling that reaches a handler has been checked as that handler's route. A route without a policy
+is for administrators. Unknown paths and wrong methods are answered before any credential is read.
 """
 
 import hashlib
@@ -57,7 +56,7 @@ async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
 
 
 def actor(request: web.Request) -> dict[str, str]:
-    """Who is asking, as log records tell it."""
+    """The caller, as log records show it."""
     identity = request.get(IDENTITY)
     trace = request.get(TRACE) or {}
     if identity is None:

@@ -56,7 +56,7 @@ ROUTES = (
 
 def build_app(services: Services) -> web.Application:
     """The application over its services."""
-    # Bodies are bounded by read_body, which also answers in the protocol's words.
+    # Bodies are bounded by read_body, which also gives the protocol's answer.
     app = web.Application(
         middlewares=[identify, Shedding(services).shed, guard],
         client_max_size=services.max_body_bytes,

@@ -1,4 +1,4 @@
-"""``POST /api/v1/notifications``: many notifications in one request, each judged for itself.
+"""``POST /api/v1/notifications``: many notifications in one request, validated individually.
 
 The body may be megabytes of anything, so everything is done in turns, and the number of
 items is known before anything is made of them.
@@ -96,14 +96,14 @@ async def _items(body: bytes, services: Services) -> _Items:
             size = span[1] - span[0]
             if size <= services.max_body_bytes:
                 check_element(body, span)
-                await turns.spend(size // 8)  # only looked through, which is far quicker
+                await turns.spend(size // 8)  # only scanned, which is far faster
     return _Items(body, spans, services.max_body_bytes)
 
 
 async def _results(
     services: Services, outcomes: list[Published | Declined]
 ) -> list[ItemAccepted | ItemRefused]:
-    """What became of each, as it is told; each counts once, as if it had come alone."""
+    """The result of each, as answered; each counts once, as if it had come alone."""
     metrics, catalogue, turns = services.sources.metrics, services.catalogue, Turns()
     results: list[ItemAccepted | ItemRefused] = []
     for outcome in outcomes:

@@ -44,8 +44,8 @@ async def read_body(
 
 
 async def _in_time(request: web.Request, limit: int, hold: Callable[[int], None]) -> bytes:
-    """What arrives; BodyTooSlow if that takes too long, however little by little it comes."""
-    if request.content.is_eof():  # all is there: most bodies come together with their head
+    """What arrives; BodyTooSlow if that takes too long, however slowly it trickles in."""
+    if request.content.is_eof():  # complete: most bodies arrive together with their head
         return await _receive(request.content, limit, hold)
     limit_s = request.app[SERVICES].body_timeout_s
     try:
@@ -56,7 +56,7 @@ async def _in_time(request: web.Request, limit: int, hold: Callable[[int], None]
 
 
 async def _receive(content: StreamReader, limit: int, hold: Callable[[int], None]) -> bytes:
-    """What arrives, up to the limit; most bodies are there in one piece."""
+    """What arrives, up to the limit; most bodies arrive in one piece."""
     piece = await content.readany()
     hold(len(piece))
     if content.at_eof() and len(piece) <= limit:

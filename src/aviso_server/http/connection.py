@@ -1,12 +1,12 @@
-"""Connections: what happens below routing, where there is no request yet.
+"""Connections: what happens below routing, before there is a request.
 
-aiohttp answers bytes that are not HTTP with its own name in ``Server``, an echo of what it did not
-like, and a traceback in the log. Anybody can send such bytes, so here they get a short answer and
-one debug record.
+aiohttp answers bytes that are not HTTP with its own name in ``Server``, an echo of the offending
+bytes, and a traceback in the log. Any client can send such bytes, so here they get a short answer
+and one debug record.
 
-Heads are bounded as a whole: aiohttp bounds each line only. Requests that come together are
-parsed one by one, each when the one before it was taken: what is wrong with a later one then
-cannot take the earlier ones away.
+Heads are bounded as a whole: aiohttp bounds each line only. Requests that come together are parsed
+one by one, each when the one before it was taken: a fault in a later one then cannot discard the
+earlier ones.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ MAX_FIELDS = 128
 """Header fields of one request."""
 
 MAX_PATH, MAX_STEPS = 8190, 64
-"""Bytes and slashes of a path that is looked for; nothing has a longer one. aiohttp looks for a
-route at every slash, each time through all that is before it."""
+"""Bytes and slashes of a path that is routed; no route is longer. aiohttp searches for a route at
+every slash, each time through all that is before it."""
 
 _NOWHERE = URL("/no/such/path")
 
 _READ_BYTES = 64 * 1024
-"""Of a body that nobody reads, before the client has to wait."""
+"""Of an unread body, before the client has to wait."""
 
 _TOO_MANY_FIELDS = "Too many headers received"
-"""How aiohttp says so, with the class of every other fault of a head."""
+"""How aiohttp reports it, with the class of every other fault of a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class ConnectionRules:
     head_s: float = 5.0
     """How long a head may take, from its first byte or from the beginning of the connection."""
     idle_s: float = 75.0
-    """How long a connection is kept after an answer: longer than the pools of usual clients keep
-    it, so that they do not send a request into the close."""
+    """How long a connection is kept after an answer: longer than usual client pools keep it, so
+    that they do not send a request into a closing connection."""
     linger_s: float = 5.0
-    """How long the rest of what nobody wants is read after the answer, before the connection is
-    closed. Closing at once would reset it, and the client could lose an answer such as 413."""
+    """How long the unwanted rest is read after the answer, before the connection is closed. Closing
+    at once would reset it, and the client could lose an answer such as 413."""
 
 
 class ClientConnection(RequestHandler):
@@ -100,7 +100,7 @@ class ClientConnection(RequestHandler):
             max_field_size=rules.max_head_bytes,
             max_headers=MAX_FIELDS,
             payload_exception=web.RequestPayloadError,
-            # Bodies are decoded by read_body, with its bounds and its words.
+            # Bodies are decoded by read_body, with its bounds and its errors.
             auto_decompress=False,
             max_msg_queue_size=self._max_msg_queue_size,
         )
@@ -131,7 +131,7 @@ class ClientConnection(RequestHandler):
         known = self._request_count
         super().data_received(data)
         if not in_head and self._latest.is_eof():
-            super().data_received(b"")  # what came behind the body was held back
+            super().data_received(b"")  # what came after the body was held back
         if self._request_count > known:
             self._head_came()
             self._look_at_latest()
@@ -139,7 +139,7 @@ class ClientConnection(RequestHandler):
             self._head_goes_on(data)
 
     def _fits(self, data: bytes) -> bool:
-        """Whether the head that goes on here ends within the limit, or may still do so."""
+        """Whether the head that continues here ends within the limit, or may still do so."""
         room = self._rules.max_head_bytes - self._head_bytes
         if len(data) <= room:
             return True
@@ -169,7 +169,7 @@ class ClientConnection(RequestHandler):
             self.force_close()
 
     def _look_at_latest(self) -> None:
-        """Look at the request that came for what aiohttp would stumble over."""
+        """Check the new request for what aiohttp would stumble over."""
         message, payload = self._messages[-1]
         if isinstance(message, _ErrInfo):
             self._look_at_fault(message)
@@ -190,8 +190,8 @@ class ClientConnection(RequestHandler):
     def _look_at_fault(self, fault: _ErrInfo) -> None:
         """Something is not HTTP: a head, or the body before it.
 
-        aiohttp's parser only queues an error behind the request, which then waits for the rest of
-        its body for ever.
+        aiohttp's parser only queues an error after the request, which then waits for ever for the
+        rest of its body.
         """
         if not self._latest.is_eof():
             self._messages.pop()
@@ -222,8 +222,8 @@ class ClientConnection(RequestHandler):
     ) -> web.StreamResponse:
         """Answer what could not be read as a request, and close.
 
-        Also reached when a stream breaks after its headers went out: then nothing can be said any
-        more, and the missing end of the chunked body tells the client.
+        Also reached when a stream breaks after its headers went out: then nothing more can be sent,
+        and the missing end of the chunked body shows it to the client.
         """
         if request.writer.output_size > 0:
             self.log_exception(message, exc_info=exc)

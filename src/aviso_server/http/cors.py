@@ -31,7 +31,7 @@ class Cors:
         self.origins = frozenset(origins)
 
     def answer_to(self, origin: str | None) -> str | None:
-        """The value of ``Access-Control-Allow-Origin``; None for who is not allowed."""
+        """The value of ``Access-Control-Allow-Origin``; None if it is not allowed."""
         if ANY in self.origins:
             return ANY
         return origin if origin in self.origins else None

@@ -30,7 +30,7 @@ from aviso_server.http.limits import BodyTooSlow, HeadTooLarge, Overloaded, TooM
 JSON_TYPE = {"Content-Type": "application/json"}
 
 RETRY_AFTER_S = 5
-"""Told to clients while the store is away: longer than a reconnect or an election takes."""
+"""For clients while the store is unavailable: longer than a reconnect or an election takes."""
 
 
 class ErrorRow(NamedTuple):
@@ -72,7 +72,7 @@ _WORDS = {
 
 
 def row_of(error: AvisoError, operation: Operation) -> ErrorRow:
-    """The table's row, with the operation's words filled in."""
+    """The table's row, with the operation's name filled in."""
     status, code, label = TABLE[type(error)]
     own_code, own_label = _WORDS[operation]
     return ErrorRow(status, code or own_code, label or own_label)
@@ -108,7 +108,7 @@ def error_answer(
 
 
 def unexpected_answer(request_id: str) -> web.Response:
-    """What a client sees of a fault nobody foresaw; the log has the rest."""
+    """What a client sees of an unforeseen fault; the log has the rest."""
     body: Json = {
         "code": INTERNAL_ERROR.code,
         "error": INTERNAL_ERROR.error,

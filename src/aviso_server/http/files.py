@@ -53,7 +53,7 @@ async def static(request: web.Request) -> web.StreamResponse:
 
 
 class _PlainFile(web.FileResponse):
-    """A file as it is: a compressed one beside it is never sent in its place."""
+    """The file itself: a compressed one beside it is never sent in its place."""
 
     def _get_file_path_stat_encoding(
         self,

@@ -9,7 +9,7 @@ from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import SERVICES
 
 DETAILS = "details"
-"""The one query parameter that is looked at: ``GET /ready?details``."""
+"""The only query parameter that is read: ``GET /ready?details``."""
 
 _ALIVE = msgspec.json.encode(HealthResponse(status="ok"))
 
@@ -39,6 +39,6 @@ async def ready(request: web.Request) -> web.Response:
 
 
 def _has_details(request: web.Request) -> bool:
-    # Taking a whole query of 128 KiB apart would take long; nobody hides it behind 16 others.
+    # Splitting a whole query of 128 KiB would take long; no client hides it behind 16 others.
     parameters = request.rel_url.raw_query_string.split("&", 16)
     return any(parameter.partition("=")[0] == DETAILS for parameter in parameters)

@@ -22,11 +22,11 @@ from aviso_server.telemetry.redaction import redact_text
 MAX_TEXT = 200
 """Characters of one text of an error chain."""
 _MAX_LOOKED_AT = 2000
-"""Of these, so many are looked at: what is cut off must not be the end of a secret."""
+"""Of these, this many are redacted: what is cut off must not be the end of a secret."""
 
 
 def about(error: AvisoError, operation: Operation) -> dict[str, object]:
-    """What every record about an error tells; the client sees no more than the message."""
+    """What every record about an error has; the client sees no more than the message."""
     row = row_of(error, operation)
     return {
         "outcome": "error",

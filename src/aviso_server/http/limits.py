@@ -2,7 +2,7 @@
 or 503 where it is too much of all callers together.
 
 Everything is counted in one process: with several workers each has its own counts. Addresses are
-those of the connections. What a proxy says about its clients is not believed, for anybody can
+those of the connections. What a proxy says about its clients is not trusted, since any client can
 send such a header; behind a proxy all its clients are one address.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from aviso_server.core.errors import RequestError
 
 STREAM_RETRY_S = 10
-"""Told to a client that gets no stream: others end when they end, so this is a guess."""
+"""For a client that gets no stream: it is unknown when others end, so this is a guess."""
 
 OVERLOAD_RETRY_S = 2
-"""Told to a producer while there are too many: what is in progress takes less than that."""
+"""For a producer while there are too many: what is in progress takes less than that."""
 
 MAX_BUCKETS = 10_000
 """Callers whose rate is remembered; full buckets are forgotten first, which changes nothing."""
@@ -63,7 +63,7 @@ class Allowance:
     streams: int = 0
     """Open at the same time, watches and replays together."""
     streams_per_user: int = 0
-    """Authenticated users only: anonymous ones cannot be told apart."""
+    """Authenticated users only: anonymous ones cannot be distinguished."""
     streams_per_address: int = 0
     stream_bytes: int = 0
     """What open streams may take in memory, their filters included."""
@@ -74,7 +74,7 @@ class Allowance:
     notify_rate: int = 0
     """Notifications per second and caller, in the long run."""
     notify_burst: int = 1000
-    """Notifications that a caller who was quiet may send at once."""
+    """Notifications that a caller may send at once after a quiet time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ class Caller:
 
     address: str
     username: str | None = None
-    """None for anonymous callers, who are told apart by address."""
+    """None for anonymous callers, who are distinguished by address."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Stands for the caller among all; no user name looks like an address."""
+        """Identifies the caller; no user name looks like an address."""
         return ("address", self.address) if self.username is None else ("user", self.username)
 
 
@@ -125,7 +125,7 @@ class Limiter:
 
     @contextmanager
     def stream(self, caller: Caller, size: int = 0) -> Iterator[None]:
-        """Count one open stream of so many bytes while the block runs, or TooManyRequests."""
+        """Count one open stream and its bytes while the block runs, or TooManyRequests."""
         self._check(caller)
         if 0 < self.bounds.stream_bytes < self._bytes + size:
             raise TooManyRequests(
@@ -151,8 +151,8 @@ class Limiter:
     def batch(self) -> Iterator[Callable[[int], None]]:
         """Count the bytes of one batch until its block ends; Overloaded with the first too many.
 
-        What has arrived is counted, not what was announced: a client that sends nothing keeps
-        nobody out.
+        What has arrived is counted, not what was announced: a client that sends nothing blocks no
+        one.
         """
         held = 0
 

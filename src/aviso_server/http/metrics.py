@@ -1,7 +1,7 @@
 """Metrics at the edge: every request counted, and the listener that shows the numbers.
 
-The listener is an application of its own on its own port, so that nothing of the API is reachable
-there and nothing of the metrics on the main port.
+The listener is a separate application on its own port, so that the API is not reachable there, nor
+the metrics on the main port.
 """
 
 import socket
@@ -132,7 +132,7 @@ async def _refused_route(request: web.Request) -> str:
 def count_refused(
     metrics: Metrics, catalogue: Catalogue, error: AvisoError | None, event_type: str | None
 ) -> None:
-    """Count a notification that was not stored; no error means that nobody foresaw it."""
+    """Count a notification that was not stored; no error means that it was unforeseen."""
     match error:
         case UnknownEventType():
             metrics.notified(UNKNOWN, "rejected")
@@ -152,7 +152,7 @@ def _label(catalogue: Catalogue, event_type: str | None) -> str:
 async def serve_metrics(
     listener: socket.socket, render: Callable[[], Awaitable[bytes]]
 ) -> AsyncIterator[None]:
-    """Serve the metrics page on a socket of its own."""
+    """Serve the metrics page on its own socket."""
 
     async def page(_: web.Request) -> web.Response:
         return web.Response(body=await render(), headers={"Content-Type": CONTENT_TYPE})

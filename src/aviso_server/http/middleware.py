@@ -64,7 +64,7 @@ async def finish_headers(request: web.BaseRequest, response: web.StreamResponse)
 
 
 def _is_last(request: web.BaseRequest) -> bool:
-    """Whether the connection is closed behind the answer, which must say so."""
+    """Whether the connection is closed after the answer, which must say so."""
     services = request.app.get(SERVICES) if isinstance(request, web.Request) else None
     ending = services is not None and services.sources.stop.requested
     return ending or (isinstance(request.protocol, ClientConnection) and request.protocol.closing)

@@ -1,7 +1,7 @@
 """Too much at once: requests wait for their turn, and notifications are refused.
 
-A server that is behind gets further behind with everything it takes on, and its clients give up
-while it still works for them. Those that it refuses at once can wait and come again.
+A server that is behind falls further behind with everything it accepts, and its clients give up
+while it still works for them. Those refused at once can wait and try again.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ from aviso_server.http.turnstile import Turnstile
 from aviso_server.telemetry.sparing import Sparing
 
 MAX_BEHIND_S = 2.0
-"""How long a request may have waited for its turn: then all who wait as long are refused."""
+"""How long a request may have waited for its turn: beyond it all who wait as long are refused."""
 
 PROBES = ("/health", "/ready")
 
@@ -44,7 +44,7 @@ class Shedding:
     async def shed(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Let a request through to access control and its handler, or answer 503.
 
-        Probes neither wait nor are refused: who asks whether the server lives would kill it.
+        Probes neither wait nor are refused: a failed liveness probe would kill the server.
         """
         if request.path in PROBES:
             return await handler(request)

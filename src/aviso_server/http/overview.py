@@ -1,7 +1,7 @@
 """``GET /api/v1/overview``: what the server holds, as far as the caller may read it.
 
 An event type that the caller may not read is a name and nothing more. One that is delivered by
-destination is for nobody but administrators to count: the others may read a part of it at most.
+destination is counted only for administrators: the others may read at most a part of it.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from aviso_server.relay.totals import Retention, TierBounds, Totals
 
 
 async def overview(request: web.Request) -> web.Response:
-    """Everything the caller may know, in one answer; 200 also when the backend is away."""
+    """Everything the caller may know, in one answer; 200 even if the backend is unavailable."""
     services = request.app[SERVICES]
     look = await services.overview.look(services.catalogue)
     views = [_event_type(request, seen) for seen in look.event_types]

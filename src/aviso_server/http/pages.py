@@ -32,8 +32,8 @@ _SWAGGER_PAGE = """\
 </body>
 </html>
 """
-# A file of its own so that the page needs no inline script and a strict CSP can forbid them.
-# The validator badge is off: it would send the document's address to a public service.
+# A separate file, so that the page needs no inline script and a strict CSP can forbid them. The
+# validator badge is off: it would send the document's address to a public service.
 _SWAGGER_INITIALIZER = """\
 SwaggerUIBundle({
   url: "../api-docs/openapi.json",

@@ -1,4 +1,4 @@
-"""Headers that tell a browser what our pages may do; each content security policy is in one place.
+"""Headers that limit what our pages may do in a browser; the one place of each content policy.
 
 Every script, style and picture of a page comes from this server, and nothing on a page is inline.
 So the policies start from "nothing" and name what is used. A policy that is too strict shows as an
@@ -25,7 +25,7 @@ _UNUSED = (
     "usb",
     "xr-spatial-tracking",
 )
-"""Abilities of a browser that no page of ours asks for, so that no injected script can."""
+"""Abilities of a browser that our pages do not need, so that no injected script has them."""
 
 COMMON: Mapping[str, str] = MappingProxyType(
     {
@@ -58,7 +58,7 @@ CONSOLE: Mapping[str, str] = MappingProxyType(
             font_src="'none'",
             manifest_src="'self'",
             worker_src="'none'",
-            # Text from a producer cannot become markup or script, not even by a mistake of ours.
+            # Text from a producer cannot become markup or script, even by our own mistake.
             require_trusted_types_for="'script'",
             trusted_types="'none'",
         ),
@@ -81,4 +81,4 @@ SWAGGER: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-"""For Swagger UI. It writes markup by itself, so it cannot have trusted types."""
+"""For Swagger UI, which writes markup itself and so cannot have trusted types."""

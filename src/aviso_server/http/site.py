@@ -21,7 +21,7 @@ PER_TURN = 64
 LOG_EVERY_S = 10.0
 
 _OPEN_S = 1.0
-"""How long the handshakes of TLS get that are under way at the end."""
+"""How long TLS handshakes in progress at the end may take."""
 
 BACKLOG = 4096
 """Connections that may wait to be taken; the system may allow fewer."""

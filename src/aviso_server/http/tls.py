@@ -19,9 +19,9 @@ class TlsFiles:
     certificate: Path
     """With the chain up to, but not including, the root."""
     key: Path
-    """Not encrypted: nobody is there to type a password."""
+    """Not encrypted: there is no one to type a password."""
     client_ca: Path | None = None
-    """Only clients with a certificate of this authority are let in."""
+    """Only clients with a certificate of this authority are admitted."""
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
@@ -65,6 +65,6 @@ def _readable(setting: str, path: Path) -> None:
 
 
 def _why(error: ssl.SSLError | OSError) -> str:
-    """OpenSSL's reason in words."""
+    """OpenSSL's reason as text."""
     reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
     return str(reason).lower().replace("_", " ")

@@ -1,10 +1,10 @@
-"""Lets requests begin a few at a time, so that a crowd keeps nobody else out.
+"""Lets requests begin a few at a time, so that a crowd blocks no one else.
 
-Thousands of requests may arrive in one turn of the loop, and would all be worked on in the next:
-whoever comes later waits for all of them, a health probe and a stream with a heartbeat due as
-well. So only some begin in each turn, and the others wait here in their order.
+Thousands of requests may arrive in one turn of the loop, and would all be processed in the next:
+later ones, such as a health probe or a stream with a heartbeat due, would wait for all of them. So
+only some begin in each turn, and the others wait here in their order.
 
-How long they wait tells how far the server is behind.
+How long they wait shows how far the server is behind.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ PER_TURN = 32
 class Turnstile:
     """The queue in front of the handlers of one process.
 
-    Turns are noticed only when there is a crowd: a turn of the loop of its own for every request
-    would make a server slower that has nothing to do.
+    Turns are counted only in a crowd: a separate turn of the loop for every request would slow down
+    an idle server.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Turnstile:
         self._begun = 0
         """Since a turn was noticed; what reaches the limit has the next one noticed."""
         self.behind_s = 0.0
-        """How long the request that was let in last had waited."""
+        """How long the last request to begin had waited."""
 
     async def enter(self) -> None:
         """Return when a request may begin: at once, unless many have begun in this turn."""

@@ -1,10 +1,10 @@
 """The archive job as a child of the server: started, watched, started again, ended with it.
 
 Rules
-- The job is a process of its own. Whatever becomes of it, the server goes on serving.
+- The job is a separate process. Whatever happens to it, the server continues to serve.
 - It is started when the server serves, and again whenever it ends, with growing pauses.
-- It reports how it is doing: one JSON object per line on its stdout. What else it says is kept only
-  to explain a failure, for Spark talks a lot.
+- It reports its state: one JSON object per line on its stdout. Its other output, which Spark makes
+  plenty of, is kept only to explain a failure.
 - It ends with the server, even if the server is killed (process).
 - Without Java or PySpark there is no job. That is said once, with what to install.
 """
@@ -46,7 +46,7 @@ class Patience:
     restarts_s: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
     """Pauses before a restart: the first, and those that follow soon."""
     settled_s: float = 60.0
-    """After a job that ran so long they begin again."""
+    """After a job that ran this long they start again."""
     grace_s: float = 20.0
     """For the job to finish its micro-batch; the server must be gone within 30 s."""
     logged_s: float = 60.0
@@ -140,7 +140,7 @@ class Archiving:
         if self._seen.state == "unavailable":
             return f"off: {self._seen.error}"
         lag = "" if behind is None else f", {behind or 'nothing'} behind now"
-        return f"into {self._place}, by Spark{lag}; the log tells how far it is"
+        return f"into {self._place}, by Spark{lag}; the log shows its progress"
 
     async def start(self, meter: Callable[[], ArchiveMeter] = SILENT.archive) -> None:
         """Begin to look after the job, if it can run at all."""
@@ -221,7 +221,7 @@ class Archiving:
                 group.create_task(_lines(process.stdout, self._heard))
                 group.create_task(_lines(process.stderr, self._overheard))
                 code = await process.wait()
-                # A JVM that outlives its driver holds the pipes, and would go on writing.
+                # A JVM that outlives its driver holds the pipes, and would continue writing.
                 kill_group(process.pid)
             return code
         finally:
@@ -280,7 +280,7 @@ class Archiving:
         )
 
     def _failed(self, code: int | None, pause: float) -> None:
-        """The job ended although nobody asked it to."""
+        """The job ended unasked."""
         why = self._seen.error or (self._last_words[-1] if self._last_words else "no reason given")
         structlog.get_logger().error(
             f"Archive job ended, starting it again in {pause:g} s: {why}",
@@ -336,7 +336,7 @@ async def _lines(stream: asyncio.StreamReader | None, take: Callable[[bytes], No
     while True:
         try:
             line = await stream.readline()
-        except ValueError:  # longer than the limit: that much is thrown away
+        except ValueError:  # longer than the limit: that much is discarded
             continue
         if not line:
             return

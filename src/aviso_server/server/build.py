@@ -89,9 +89,9 @@ async def open_backend(
 ) -> Backend:
     """The configured backend, ready to be used; StartFailed when it cannot be.
 
-    ``pace`` sets the waits that operators have no setting for. With a ``lake`` nothing is stored
-    in a log that does not go on where the lake ends. ``store`` is that of the embedded NATS server
-    which a supervisor of ours has started.
+    ``pace`` sets the waits that operators have no setting for. With a ``lake`` nothing is stored in
+    a log that does not continue where the lake ends. ``store`` is that of the embedded NATS server
+    started by our supervisor.
     """
     chosen = settings.notification_backend
     if chosen.kind == JetStreamBackend.kind:
@@ -120,7 +120,7 @@ async def open_backend(
 
 
 def jetstream_options(settings: Settings) -> JetStreamOptions:
-    """What the JetStream backend is told."""
+    """The options of the JetStream backend."""
     chosen = settings.notification_backend.jetstream
     return JetStreamOptions(
         servers=chosen.servers,
@@ -150,7 +150,7 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
 
 
 def embedded_options(chosen: JetStream) -> Embedded:
-    """What the embedded NATS server is told."""
+    """The options of the embedded NATS server."""
     return Embedded(
         Path(chosen.store_dir), sync_always=chosen.sync_always, max_bytes=chosen.max_store
     )
@@ -169,7 +169,7 @@ def build_metrics(settings: Settings, cells: Cells | None = None) -> Metrics:
 
 
 def open_lake(settings: Settings) -> "Lake | None":
-    """The lake, if there is one; it is looked at when it is first read."""
+    """The lake, if there is one; it is opened when it is first read."""
     chosen = settings.lake
     if chosen.path is None:
         return None
@@ -209,7 +209,7 @@ def build_sources(
             always=frozenset(settings.catalogue.schemas),
         )
     hub = Hub(backend, renderer, _recovery(settings), keep=keep)
-    # A backend in memory has no tiers to tell apart.
+    # A backend in memory has no tiers to distinguish.
     counted = metrics if keep else SILENT
     history = Tiers(backend, hub.recent, lake=lake, metrics=counted)
     readers = Readers(settings.limits.max_history_reads, metrics)
@@ -277,7 +277,7 @@ def connection_rules(settings: Settings) -> ConnectionRules:
 
 
 def build_tls(settings: Settings) -> ssl.SSLContext | None:
-    """The listener's certificates as they are now; None without, BadTls when they are no use."""
+    """The listener's current certificates; None without, BadTls if they are unusable."""
     chosen = settings.application.tls
     if chosen is None:
         return None
@@ -362,7 +362,7 @@ def _ecpds(settings: Settings, metrics: Metrics) -> EcpdsPlugin | None:
 
 
 def kept(settings: Settings) -> str:
-    """Where history is kept, in words."""
+    """Where history is kept, as text."""
     chosen = settings.notification_backend
     if chosen.kind == MemoryBackend.kind:
         return "in memory, until the server stops"

@@ -87,7 +87,7 @@ def spark_options(settings: Settings, chosen: Chosen) -> SparkOptions:
 def run_archive(
     options: ArchiveOptions, spark: SparkOptions, *, tell: Callable[[ArchiveSnapshot], None]
 ) -> None:
-    """Run the job until it is done or the process is told to end; AvisoError if it cannot go on."""
+    """Run the job until it is done or the process is asked to end; AvisoError if it fails."""
     stop = threading.Event()
     try:
         with set_by_signals(stop):
@@ -100,13 +100,13 @@ def run_archive(
             with job_session(spark) as session, set_by_signals(stop):
                 ArchiveJob(session, options, tell=tell, known=known, stop=stop).run()
     except AvisoError as error:
-        if not isinstance(error, ArchiveFailed):  # which has told already, and knows more
+        if not isinstance(error, ArchiveFailed):  # which has already reported, and knows more
             tell(ArchiveSnapshot("failed", error=error.message))
         raise
 
 
 def source_options(settings: Settings) -> dict[str, str]:
-    """Where the log is, in the words of the Spark source."""
+    """Where the log is, as options of the Spark source."""
     backend = settings.notification_backend
     if backend.kind != "jetstream":
         raise JobRefused(
@@ -117,7 +117,7 @@ def source_options(settings: Settings) -> dict[str, str]:
     declared = [declaration(schema) for schema in settings.catalogue.schemas.values()]
     schemas = {"schemas": json.dumps(declared)}
     if jetstream.embedded:
-        # Read anew at every connection: address and token change when the server starts again.
+        # Read again at every connection: address and token change when the server restarts.
         return {"addressFile": str(Path(jetstream.store_dir).resolve() / "address"), **schemas}
     servers = jetstream.servers
     if jetstream.tls_required:
@@ -128,7 +128,7 @@ def source_options(settings: Settings) -> dict[str, str]:
         "username": jetstream.username,
         "password": jetstream.password.get_secret_value() if jetstream.password else None,
     }
-    # Credentials inside an address become options of their own: Spark hides those in its plans.
+    # Credentials inside an address become separate options: Spark hides those in its plans.
     access = read_options({**_present(given), "eventType": "*"}).access
     reached = {
         "servers": ",".join(access.addresses),

@@ -51,7 +51,7 @@ _MISSING = object()
 
 
 class ReloadRefused(Exception):
-    """The new configuration is not taken over; everything stays as it was."""
+    """The new configuration is refused; everything stays unchanged."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
@@ -66,7 +66,7 @@ class Origin:
     overrides: Mapping[str, Json] = field(default_factory=dict)
 
     def read(self) -> Settings:
-        """The settings as they are configured now; SettingsError with every fault."""
+        """The settings as now configured; SettingsError with every fault."""
         home = os.environ.get("HOME")
         return configuration.load(
             config_file=self.config,

@@ -63,7 +63,7 @@ FAREWELL_S = 1.0
 """How long a connection gets whose request did not end in the grace; aiohttp waits it twice."""
 
 SAMPLE_S = 1.0
-"""How often a worker looks at its connection and its queues for the metrics."""
+"""How often a worker samples its connection and its queues for the metrics."""
 
 REMEDY = "Choose another port with --port, or 0 for a free one."
 
@@ -76,7 +76,7 @@ class Running:
     port: int
     stop: Stop
     kept: str
-    """Where history is kept, in words."""
+    """Where history is kept, as text."""
     metrics_port: int | None = None
     """Where the metrics are, in this process or in its supervisor."""
     secure: bool = False
@@ -84,7 +84,7 @@ class Running:
     live: Live | None = None
     """What a reload reaches; None in a supervisor, whose workers have it."""
     archive: str | None = None
-    """What becomes of the archive job, in words, if there is one to look after."""
+    """The state of the archive job as text, if there is one to manage."""
 
     @property
     def url(self) -> str:
@@ -99,7 +99,7 @@ def run(
     origin: Origin | None = None,
     started: Callable[[Running], None] | None = None,
 ) -> int:
-    """Serve until told to stop; the process's exit code.
+    """Serve until asked to stop; the process's exit code.
 
     With ``origin``, SIGHUP reads the configuration again.
     """
@@ -204,7 +204,7 @@ def _archive_response(job: Archiving | Posted) -> ArchiveResponse | None:
 async def _told(
     job: Archiving | Posted, settings: Settings, backend: Backend, lake: LakeTier | None
 ) -> str | None:
-    """The archive job in words, with its lag; a broken lake does not keep us from serving."""
+    """The archive job as text, with its lag; a broken lake does not keep us from serving."""
     if not isinstance(job, Archiving) or lake is None:
         return job.words()
     try:
@@ -321,7 +321,7 @@ def _sample(sources: Sources, backend: Backend, export: Export | None) -> None:
 
 
 def settle_memory() -> None:
-    """Tell the garbage collector that what exists now stays.
+    """Exempt everything that exists now from garbage collection.
 
     Notifications make many short-lived objects and few cycles. Looking through everything that
     was loaded at the start again and again cost a tenth of the time of a notify. The second number
@@ -391,7 +391,7 @@ def install_signals(told: asyncio.Event) -> None:
 
 
 def log_settings(settings: Settings) -> None:
-    """Tell the log what the server was started with."""
+    """Log what the server was started with."""
     journal = structlog.get_logger()
     journal.info("Configuration read", event_name="configuration.load.succeeded")
     journal.info(
@@ -412,7 +412,7 @@ def log_settings(settings: Settings) -> None:
 
 
 def log_started(running: Running) -> None:
-    """Tell the log where the server listens."""
+    """Log where the server listens."""
     structlog.get_logger().info(
         "Server started",
         event_name="startup.server.started",
@@ -422,7 +422,7 @@ def log_started(running: Running) -> None:
 
 
 def report_failed_start(error: StartFailed) -> None:
-    """Tell the log and the person at the terminal why there is no server."""
+    """Report in the log and at the terminal why there is no server."""
     structlog.get_logger().error(
         "Start failed", event_name="startup.backend.initialization.failed", error=str(error)
     )

@@ -86,7 +86,7 @@ def run(
     started: Callable[[Running], None],
     origin: Origin | None = None,
 ) -> int:
-    """Serve with several processes until told to stop; the exit code."""
+    """Serve with several processes until asked to stop; the exit code."""
     try:
         with (
             logged(settings) as export,
@@ -101,7 +101,7 @@ def run(
 
 @dataclass(slots=True)
 class Renewal:
-    """How the supervisor reloads: it judges the new configuration, then its workers take it."""
+    """How the supervisor reloads: it checks the new configuration, then its workers apply it."""
 
     settings: Settings
     """As configured, not as the workers were given them."""
@@ -210,7 +210,7 @@ async def _shared(settings: Settings) -> AsyncIterator[tuple[Settings, Store | N
 
 def _reserved(host: str, port: int) -> socket.socket:
     """Hold the port without accepting on it, so that it stays ours while workers come and go."""
-    bind(host, port, shared=False).close()  # says so when somebody else has it
+    bind(host, port, shared=False).close()  # fails if another process has it
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -289,7 +289,7 @@ class _Worker:
         return self.process
 
     def renew(self, fresh: Settings) -> None:
-        """Tell the process to reload; one that is started later begins with the new settings."""
+        """Make the process reload; one started later begins with the new settings."""
         self.settings = aligned(fresh, self.settings)
         if self.process is not None and self.process.is_alive() and self.process.pid:
             os.kill(self.process.pid, signal.SIGHUP)
@@ -326,7 +326,7 @@ async def _ended(process: SpawnProcess) -> int | None:
 async def _crew(
     settings: Settings, count: int, equipment: _Equipment
 ) -> AsyncIterator[list[_Worker]]:
-    """Keep workers running; told to end in order, all of them at once."""
+    """Keep workers running; asked to end, all of them at once."""
     crew = [_Worker(number, settings, equipment) for number in range(1, count + 1)]
     keepers = [asyncio.create_task(worker.keep()) for worker in crew]
     try:
@@ -355,7 +355,7 @@ async def _ready(crew: list[_Worker], told: asyncio.Event) -> None:
     for worker in crew:
         while not worker.ready.is_set() and not told.is_set():
             if loop.time() > deadline:
-                raise StartFailed("the workers did not get ready; their log lines say why")
+                raise StartFailed("the workers did not become ready; their log lines say why")
             await asyncio.sleep(0.02)
 
 
@@ -394,7 +394,7 @@ async def _serve(
 ) -> None:
     told = asyncio.Event()
     install_signals(told)
-    # Ctrl-C reaches the whole process group; only the supervisor acts on it, and then tells us.
+    # Ctrl-C reaches the whole process group; only the supervisor acts on it, and then ends us.
     asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     async with served() as running:
