@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, CDPSession
-from support.browser import tab
+from support.browser import profile, tab
 from support.console import Console
 
 SCRIPT = Path(__file__).with_name("console.js")
@@ -44,7 +44,7 @@ class Frames:
 @contextmanager
 def shown(browser: Browser, url: str, where: str) -> Iterator["Page"]:
     """A fresh page with a view such as ``live/mars``."""
-    with tab(browser) as opened:
+    with profile(browser) as context, tab(context) as opened:
         # Tests want no motion; a reader sees new areas glow.
         opened.page.emulate_media(reduced_motion="no-preference")
         opened.page.add_init_script(path=SCRIPT)
