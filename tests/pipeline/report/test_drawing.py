@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 from shapely import Point, Polygon, box, to_wkb
 
 from aviso_server.pipeline.report.areas import CELL, COLUMNS, tally
 from aviso_server.pipeline.report.globe import world
 from aviso_server.pipeline.report.lateness import described, grouped
-from aviso_server.pipeline.report.markup import Markup, tag
+from aviso_server.pipeline.report.markup import tag
 from aviso_server.pipeline.report.scale import (
     count,
     duration,

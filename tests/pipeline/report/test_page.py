@@ -97,6 +97,30 @@ def test_a_heat_map_stays_readable_whatever_the_history() -> None:
     assert 'width="-' not in text
 
 
+def test_what_producers_wrote_stays_text() -> None:
+    """In names, values and findings; characters that turn the line around are replaced."""
+    nasty = "</title><script>alert('x')</script>&\x00\u202e"
+    values = [("type-000", "step", 1, nasty, 9, 2), ("type-000", "step", 2, "", 1, 2)]
+    cycle = (nasty, date(2026, 1, 1), "00:00", 5, 1, 0, 0, 0, 60.0)
+    finding = (nasty, date(2026, 1, 1), "00:00", f"name={nasty}", "late", 7200.0, 3600.0)
+    figures = _figures()
+    tables = {
+        **figures.tables,
+        "values": _table("values", values),
+        "cycles": _table("cycles", [cycle]),
+        "findings": _table("findings", [(*finding, 5400.0)]),
+        "areas": _table("areas", [(nasty, 88, 178, 3)]),
+    }
+    text = page(replace(figures, lake=nasty, tables=tables))
+    elements = _Elements()
+    elements.feed(text)
+    assert elements.open == []
+    assert "script" not in elements.seen
+    assert text.count("&lt;script&gt;") >= 6
+    assert "\x00" not in text
+    assert "\u202e" not in text
+
+
 def test_a_page_about_nothing_says_so() -> None:
     """And draws nothing."""
     text = page(replace(_figures(), tables=empty_tables()))

@@ -1,10 +1,16 @@
-"""Plots as inline SVG, drawn with classes so that the page's style decides their colours. Pure."""
+"""Plots as inline SVG, drawn with classes so that the page's style decides their colours. Pure.
+
+matplotlib writes SVG too, but with the colours in it, while this page is light or dark as its
+reader is, and without titles to point at; and nothing else in the pipeline needs it.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aviso_server.pipeline.report.markup import Markup, join, tag
+from markupsafe import Markup
+
+from aviso_server.pipeline.report.markup import tag
 from aviso_server.pipeline.report.scale import ticks, time_ticks
 
 WIDTH = 1080
@@ -227,8 +233,8 @@ def _plot(frame: Frame, lines: Sequence[float], drawn: Sequence[Markup]) -> Mark
         axes.append(tag("text", text, x=frame.x(share), y=frame.height - 6, class_="axis"))
     return tag(
         "svg",
-        join(axes),
-        join(drawn),
+        axes,
+        drawn,
         view_box=f"0 0 {WIDTH} {frame.height}",
         role="img",
         aria_label=frame.label,

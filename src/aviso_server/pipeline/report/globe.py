@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-from aviso_server.pipeline.report.markup import Markup, tag
-from aviso_server.pipeline.report.scale import count, shades
+from markupsafe import Markup
+
+from aviso_server.pipeline.report.markup import tag
+from aviso_server.pipeline.report.scale import shades
 
 STEPS = 7
 
@@ -37,15 +39,6 @@ def world(cells: Mapping[tuple[int, int], int], *, side: int) -> Markup:
         role="img",
         aria_label="World map of announced areas",
         class_="globe",
-    )
-
-
-def legend(cells: Mapping[tuple[int, int], int]) -> Markup:
-    """What the shades mean."""
-    least, most = min(cells.values(), default=0), max(cells.values(), default=0)
-    swatches = [tag("i", class_=f"swatch b{step}") for step in range(1, STEPS + 1)]
-    return tag(
-        "p", count(least), swatches, f"{count(most)} notifications in a cell", class_="legend"
     )
 
 

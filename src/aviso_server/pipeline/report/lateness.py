@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from aviso_server.pipeline.report.charts import Cell, heat
-from aviso_server.pipeline.report.expect import LATE, MISSING
 from aviso_server.pipeline.report.figures import Figures, Row
-from aviso_server.pipeline.report.markup import Markup, cut, tag
+from aviso_server.pipeline.report.markup import cut
 from aviso_server.pipeline.report.scale import duration
 
-FIRST = 10
-"""Groups that are shown at once; the others open on demand."""
 MOST = 150
+"""Groups that are shown."""
 MAPS = 12
 """Event types with a heat map."""
 DAYS, CYCLES = 92, 24
@@ -36,6 +34,9 @@ class Group:
     worst_s: float = 0.0
     """Beyond the usual delay."""
     fields: dict[str, set[str]] = field(default_factory=dict)
+    expected: int = 0
+    """Products of the cycle."""
+    which: str = "all of them"
 
 
 def grouped(findings: Iterable[Row]) -> list[Group]:
@@ -72,21 +73,34 @@ def described(fields: dict[str, set[str]], different: Mapping[str, int]) -> str:
     return cut("; ".join(words) or "of every kind", 160)
 
 
-def section(figures: Figures) -> list[Markup]:
-    """Heat maps and findings."""
+def section(figures: Figures) -> dict[str, object] | None:
+    """Heat maps and findings; None where nothing is expected yet."""
     cycles = figures.rows("cycles")
-    expected = [row for row in cycles if _known(row)]
-    if not expected:
-        return [tag("p", NOTHING_LEARNED, class_="quiet")]
-    names = _worst_first(expected)
-    maps = [_map(name, [row for row in cycles if row["event_type"] == name]) for name in names]
-    return [_key(), *maps[:MAPS], *_findings(figures, cycles)]
+    names = _worst_first([row for row in cycles if _known(row)])
+    if not names:
+        return None
+    groups = _described(figures, cycles)
+    total = sum(row["late"] + row["missing"] for row in cycles)
+    listed = figures.tables["findings"].num_rows
+    return {
+        "maps": [_map(n, [r for r in cycles if r["event_type"] == n]) for n in names[:MAPS]],
+        "groups": groups[:MOST],
+        "total": total,
+        "unlisted": len(groups) > MOST or total > listed,
+    }
 
 
-NOTHING_LEARNED = (
-    "Nothing is expected yet: products are learned from identifiers with a date, over at least "
-    "a week."
-)
+def _described(figures: Figures, cycles: Sequence[Row]) -> list[Group]:
+    expected = {(r["event_type"], r["day"], r["time"]): _known(r) for r in cycles}
+    different: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for row in figures.rows("values"):
+        different[row["event_type"]][row["field"]] = row["different"]
+    groups = grouped(figures.rows("findings"))
+    for group in groups:
+        group.expected = expected.get((group.event_type, group.day, group.time), 0)
+        if group.count < group.expected:
+            group.which = described(group.fields, different[group.event_type])
+    return groups
 
 
 def _known(row: Row) -> int:
@@ -101,7 +115,7 @@ def _worst_first(rows: Sequence[Row]) -> list[str]:
     return sorted(bad, key=lambda name: (-bad[name], name))
 
 
-def _map(event_type: str, rows: Sequence[Row]) -> Markup:
+def _map(event_type: str, rows: Sequence[Row]) -> dict[str, object]:
     times = _worst_times(rows)
     last = max(row["day"] for row in rows)
     first = max(min(row["day"] for row in rows), last - timedelta(days=DAYS - 1))
@@ -115,12 +129,7 @@ def _map(event_type: str, rows: Sequence[Row]) -> Markup:
     late, missing = (sum(row[name] for row in rows) for name in ("late", "missing"))
     words = f"{late:,} late, {missing:,} missing" if late or missing else "all on time"
     label = f"Cycles of {event_type} by day: {words}"
-    return tag(
-        "div",
-        tag("h3", event_type, " ", tag("span", words, class_="note")),
-        heat(times, labels, cells, label),
-        class_="heat",
-    )
+    return {"event_type": event_type, "words": words, "chart": heat(times, labels, cells, label)}
 
 
 def _worst_times(rows: Sequence[Row]) -> list[str]:
@@ -152,78 +161,6 @@ def _title(row: Row) -> str:
         told.append(f"{row['late']:,} late, by up to {duration(row['worst_s'])}")
     told += [f"{row[name]:,} {name}" for name in ("missing", "due") if row[name]]
     return f"{head}: " + ", ".join(told)
-
-
-def _key() -> Markup:
-    shown = (
-        ("good", "on time"),
-        ("late0", "some late"),
-        ("late3", "many late"),
-        ("miss0", "some missing"),
-        ("miss3", "many missing"),
-        ("due", "still due"),
-        ("unknown", "nothing learned yet"),
-    )
-    items = [tag("span", tag("i", class_=f"swatch {shade}"), text) for shade, text in shown]
-    return tag("p", items, class_="legend spaced")
-
-
-def _findings(figures: Figures, cycles: Sequence[Row]) -> list[Markup]:
-    groups = grouped(figures.rows("findings"))
-    if not groups:
-        return [tag("p", "Every expected product arrived on time.", class_="quiet")]
-    known = {(r["event_type"], r["day"], r["time"]): _known(r) for r in cycles}
-    different: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for row in figures.rows("values"):
-        different[row["event_type"]][row["field"]] = row["different"]
-    lines = [
-        _line(
-            group,
-            known.get((group.event_type, group.day, group.time), 0),
-            described(group.fields, different[group.event_type]),
-        )
-        for group in groups[:MOST]
-    ]
-    made = [_table(lines[:FIRST])]
-    if rest := lines[FIRST:]:
-        made.append(
-            tag("details", tag("summary", f"{len(rest)} more cycles with findings"), _table(rest))
-        )
-    hidden = len(groups) - len(lines)
-    total = sum(row["late"] + row["missing"] for row in cycles)
-    if hidden or total > figures.tables["findings"].num_rows:
-        made.append(tag("p", f"{total:,} findings in all; not every one is listed.", class_="note"))
-    return made
-
-
-def _line(group: Group, known: int, which: str) -> Markup:
-    which = "all of them" if group.count >= known else which
-    beyond = f"up to {duration(group.worst_s)}" if group.kind == LATE else None
-    badge = "bad" if group.kind == MISSING else "warn"
-    return tag(
-        "tr",
-        tag("td", tag("span", group.kind, class_=f"badge {badge}")),
-        tag("td", f"{group.day} {group.time}", class_="nowrap"),
-        tag("td", group.event_type),
-        tag("td", f"{group.count:,}", tag("span", f" of {known:,}", class_="note"), class_="num"),
-        tag("td", beyond, class_="num nowrap"),
-        tag("td", which, class_="wide"),
-    )
-
-
-def _table(lines: Sequence[Markup]) -> Markup:
-    heads = [
-        tag("th", text, class_=kind)
-        for text, kind in (
-            ("", None),
-            ("Cycle", None),
-            ("Event type", None),
-            ("Products", "num"),
-            ("Later than usual", "num"),
-            ("Which", "wide"),
-        )
-    ]
-    return tag("table", tag("thead", tag("tr", heads)), tag("tbody", lines))
 
 
 def _numeric(value: str) -> tuple[int, str]:

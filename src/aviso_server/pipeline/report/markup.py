@@ -1,52 +1,34 @@
-"""Markup out of values: what comes from data is always text, whatever it looks like. Pure."""
+"""Elements of SVG: what comes from data is always text, whatever it looks like. Pure."""
 
 import re
 from collections.abc import Iterable
-from html import escape
 from typing import TypeAlias
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+from markupsafe import Markup, escape
 
+_UNFIT = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
+)
 
-class Markup(str):
-    """Text that is markup already; only this module and those that draw make it."""
-
-    __slots__ = ()
-
-
-Content: TypeAlias = str | int | float | Iterable["Content"] | None
-"""What may be within an element. None is nothing; plain strings are escaped."""
+Content: TypeAlias = str | Iterable["Content"] | None
+"""What may be within an element. None is nothing; strings that are no Markup are escaped."""
 
 
 def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
     """An element. ``class_`` is class, underscores are hyphens; attributes of None are left out."""
-    told = "".join(
-        f' {_name(key)}="{escape(_shown(value))}"'
+    written = "".join(
+        f' {_name(key)}="{escape(_text(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup(f"<{name}{told}>{join(content)}</{name}>")
+    return Markup(f"<{name}{written}>{_join(content)}</{name}>")  # noqa: S704 - escaped above
 
 
-def join(content: Content) -> Markup:
-    """Contents one after the other."""
-    match content:
-        case None:
-            return Markup("")
-        case Markup():
-            return content
-        case str():
-            return Markup(escape(clean(content)))
-        case int() | float():
-            return Markup(_shown(content))
-        case _:
-            return Markup("".join(map(join, content)))
-
-
-def clean(text: str) -> str:
-    """Without characters that a document may not have, or that turn what follows around."""
-    return _TURNING.sub("\ufffd", _CONTROL.sub("\ufffd", text))
+def clean(value: object) -> object:
+    """Text without characters that a document may not have, or that turn what follows around."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _UNFIT.sub("\ufffd", value)
 
 
 def cut(text: str, most: int) -> str:
@@ -54,12 +36,18 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
+def _join(content: Content) -> str:
+    if content is None or isinstance(content, str):
+        return escape(clean(content or ""))
+    return "".join(map(_join, content))
+
+
 def _name(key: str) -> str:
     # SVG has one attribute in camel case that is needed here.
     return "viewBox" if key == "view_box" else key.rstrip("_").replace("_", "-")
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> object:
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
-    return clean(str(value))
+    return clean(value)

@@ -1,4 +1,8 @@
-"""Round numbers for axes, and numbers as people read them. Pure."""
+"""Round numbers for axes, and numbers as people read them. Pure.
+
+Axes and narrow columns need fewer characters than humanize gives: "2 h 3 min" for "2 hours and 3
+minutes", "34 k" for "34.0 k".
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,22 +1,37 @@
-"""The parts of the page, from figures to markup. Pure."""
+"""The parts of the page, from figures to what its template shows. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from aviso_server.pipeline.report import charts, globe
 from aviso_server.pipeline.report.areas import CELL
 from aviso_server.pipeline.report.figures import Figures, Row
-from aviso_server.pipeline.report.markup import Markup, cut, tag
+from aviso_server.pipeline.report.markup import cut
 from aviso_server.pipeline.report.scale import count, duration, percent, size
 
 COLOURS = 7
 """Event types with a colour of their own; the others share one more."""
 OTHER = "others"
 
+Part = dict[str, object]
+"""What the template shows of a section, by name."""
+
 _BARS = 124
 _STEPS_H = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
+
+
+class Line(NamedTuple):
+    """A line of a table: an event type in its colour, a small picture, and numbers."""
+
+    number: int
+    name: str
+    picture: Markup | str
+    texts: Sequence[str]
 
 
 def colour(name: str, names: Sequence[str]) -> int:
@@ -31,7 +46,7 @@ def names_of(figures: Figures) -> list[str]:
     return found
 
 
-def volume(figures: Figures) -> list[Markup]:
+def volume(figures: Figures) -> Part:
     """Notifications over time."""
     names, (starts, each) = names_of(figures), buckets(figures)
     series: dict[str, list[float]] = {name: [0.0] * len(starts) for name in names[:COLOURS]}
@@ -50,18 +65,14 @@ def volume(figures: Figures) -> list[Markup]:
         count,
         f"Notifications over time, {total:,} in all",
     )
-    legend = [
-        tag("span", tag("i", class_=f"swatch f{n + 1}"), cut(name, 40))
-        for n, name in enumerate(series)
-    ]
-    return [
-        tag("p", legend, class_="legend spaced"),
-        charts.stacked(series, frame, titles),
-        tag("p", f"Notifications in {_span(each)}.", class_="note"),
-    ]
+    return {
+        "legend": [(f"f{number}", name) for number, name in enumerate(series, 1)],
+        "chart": charts.stacked(series, frame, titles),
+        "each": _span(each),
+    }
 
 
-def event_types(figures: Figures) -> list[Markup]:
+def event_types(figures: Figures) -> Part:
     """A line for each event type."""
     names, (starts, each) = names_of(figures), buckets(figures)
     shapes: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * len(starts))
@@ -76,40 +87,32 @@ def event_types(figures: Figures) -> list[Markup]:
     lines = []
     for row in figures.rows("sizes")[:60]:
         name, peak = row["event_type"], peaks.get(row["event_type"])
-        lines.append(
-            tag(
-                "tr",
-                tag("td", tag("i", class_=f"swatch f{colour(name, names)}"), cut(name, 60)),
-                tag("td", charts.spark(shapes[name], colour(name, names)) if peak else None),
-                tag("td", f"{row['notifications']:,}", class_="num strong"),
-                tag("td", percent(row["notifications"], total), class_="num"),
-                tag("td", count(row["notifications"] / hours), class_="num"),
-                tag(
-                    "td",
-                    f"{count(peak['notifications'])} on {peak['start']:%d %b %H:%M}"
-                    if peak
-                    else "",
-                    class_="num nowrap",
-                ),
-                tag("td", size(row["payload_bytes"]), class_="num nowrap"),
-                tag("td", f"{row['newest']:%d %b %H:%M}", class_="num nowrap"),
-            )
+        number = colour(name, names)
+        texts = (
+            f"{row['notifications']:,}",
+            percent(row["notifications"], total),
+            count(row["notifications"] / hours),
+            f"{count(peak['notifications'])} on {peak['start']:%d %b %H:%M}" if peak else "",
+            size(row["payload_bytes"]),
+            f"{row['newest']:%d %b %H:%M}",
         )
+        picture = charts.spark(shapes[name], number) if peak else ""
+        lines.append(Line(number, name, picture, texts))
     busiest = "Busiest hour" if figures.bucket == timedelta(hours=1) else "Busiest day"
-    heads = ("Event type", "", "Notifications", "Share", "Per hour", busiest, "Payload", "Newest")
-    return [_table(heads, lines, left=2)]
+    return {"busiest": busiest, "lines": lines}
 
 
-def _peak(row: Row) -> str:
-    return f"{count(row['notifications'])} on {row['start']:%d %b %H:%M}"
-
-
-def delays(figures: Figures) -> list[Markup]:
-    """How long it takes into the lake."""
+def whole_delay(figures: Figures) -> Row | None:
+    """The delay of all event types over the whole period."""
     rows = figures.rows("delays")
-    every = next((r for r in rows if r["event_type"] is None and r["day"] is None), None)
+    return next((r for r in rows if r["event_type"] is None and r["day"] is None), None)
+
+
+def delays(figures: Figures) -> Part | None:
+    """How long it takes into the lake; None where nothing is known of it."""
+    rows, every = figures.rows("delays"), whole_delay(figures)
     if every is None:
-        return [tag("p", IMPORTED, class_="quiet")]
+        return None
     days = {r["day"]: r for r in rows if r["event_type"] is None and r["day"] is not None}
     first, last = min(days), max(days)
     line = [first + timedelta(days=n) for n in range((last - first).days + 1)]
@@ -124,50 +127,34 @@ def delays(figures: Figures) -> list[Markup]:
         return [days[day][name] if day in days else None for day in line]
 
     frame = charts.Frame(220, marks, duration, "Delay by day: median, 95th and 99th percentile")
-    kinds = (("first", "median"), ("second", "95 %"), ("faint", "99 %"))
-    legend = [tag("span", tag("i", class_=f"stroke {kind}"), text) for kind, text in kinds]
-    made = [
-        tag("p", legend, class_="legend spaced"),
-        charts.band(of("p50_s"), of("p95_s"), of("p99_s"), frame),
-        _delay_table(figures, [r for r in rows if r["event_type"] and r["day"] is None]),
-    ]
-    left_out = figures.notifications - every["notifications"]
-    if left_out > 0:
-        made.append(tag("p", f"Without {left_out:,} notifications. {IMPORTED}", class_="note"))
-    return made
+    return {
+        "chart": charts.band(of("p50_s"), of("p95_s"), of("p99_s"), frame),
+        "lines": _delay_lines(figures, [r for r in rows if r["event_type"] and r["day"] is None]),
+        "without": figures.notifications - every["notifications"],
+    }
 
 
-IMPORTED = (
-    "What was imported, or archived more than a day after it was stored, or whose commit is no "
-    "longer in the log of the table (30 days), has no delay."
-)
-
-
-def _delay_table(figures: Figures, rows: list[Row]) -> Markup:
+def _delay_lines(figures: Figures, rows: list[Row]) -> list[Line]:
     names = names_of(figures)
     most = max((row["p99_s"] for row in rows), default=1.0)
+    columns = ("p50_s", "p90_s", "p95_s", "p99_s", "longest_s")
     lines = [
-        tag(
-            "tr",
-            tag("td", tag("i", class_=f"swatch f{colour(name, names)}"), cut(name, 60)),
-            tag("td", charts.interval(row["p50_s"], row["p95_s"], row["p99_s"], most)),
-            *(
-                tag("td", duration(row[column]), class_="num nowrap")
-                for column in ("p50_s", "p90_s", "p95_s", "p99_s", "longest_s")
-            ),
+        Line(
+            colour(row["event_type"], names),
+            row["event_type"],
+            charts.interval(row["p50_s"], row["p95_s"], row["p99_s"], most),
+            [duration(row[column]) for column in columns],
         )
-        for row in sorted(rows, key=lambda row: colour(row["event_type"], names))
-        for name in (row["event_type"],)
+        for row in rows
     ]
-    heads = ("Event type", "Median to 99 %", "Median", "90 %", "95 %", "99 %", "Longest")
-    return _table(heads, lines, left=2)
+    return sorted(lines, key=lambda line: line.number)
 
 
-def sizes(figures: Figures) -> list[Markup]:
+def sizes(figures: Figures) -> Part | None:
     """How large payloads are."""
     classes, names = figures.rows("size_classes"), names_of(figures)
     if not classes:
-        return []
+        return None
     low, high = min(r["exponent"] for r in classes), max(r["exponent"] for r in classes)
     low, high = min(low, high - 7 if high > 7 else 0), max(high, low + 7)
     edges = range(low, high + 1)
@@ -178,41 +165,31 @@ def sizes(figures: Figures) -> list[Markup]:
         titles = [f"{size(2**n)} to {size(2 ** (n + 1))}: {counts.get(n, 0):,}" for n in edges]
         row, number = by_name.get(name), colour(name, names)
         bars = charts.histogram([counts.get(n, 0) for n in edges], number, titles)
-        told = [size(row[c]) for c in ("p50", "p95", "p99", "largest")] if row else [""] * 4
-        line = tag(
-            "tr",
-            tag("td", tag("i", class_=f"swatch f{number}"), cut(name, 60)),
-            tag("td", bars),
-            *(tag("td", text, class_="num nowrap") for text in told),
-        )
-        lines.append((number, name, line))
-    scale = tag(
-        "span", tag("span", size(2**low)), tag("span", size(2 ** (high + 1))), class_="ends"
-    )
-    heads = ("Event type", scale, "Median", "95 %", "99 %", "Largest")
-    return [_table(heads, [line for _, _, line in sorted(lines)], left=2)]
+        texts = [size(row[c]) for c in ("p50", "p95", "p99", "largest")] if row else [""] * 4
+        lines.append(Line(number, name, bars, texts))
+    lines.sort(key=lambda line: (line.number, line.name))
+    return {"low": 2**low, "high": 2 ** (high + 1), "lines": lines}
 
 
-def values(figures: Figures) -> list[Markup]:
-    """The busiest values of the fields."""
+def values(figures: Figures) -> list[Part]:
+    """The busiest values of the fields, by event type."""
     names, blocks = names_of(figures), []
     by_type: dict[str, list[Row]] = {}
     for row in figures.rows("values"):
         by_type.setdefault(row["event_type"], []).append(row)
     totals = {r["event_type"]: r["notifications"] for r in figures.rows("sizes")}
     for name in sorted(by_type, key=names.index)[:12]:
-        number = colour(name, names)
         fields = [list(group) for _, group in groupby(by_type[name], key=lambda r: r["field"])]
-        bars = [_field(rows, totals[name], number) for rows in fields if not _even(rows)]
-        title = tag(
-            "h3",
-            tag("i", class_=f"swatch f{number}"),
-            cut(name, 60),
-            tag("span", _rest(fields), class_="note"),
+        blocks.append(
+            {
+                "number": colour(name, names),
+                "name": name,
+                "total": totals[name],
+                "rest": _rest(fields),
+                "fields": [rows for rows in fields if not _even(rows)],
+            }
         )
-        shown = tag("div", bars, class_="fields") if bars else None
-        blocks.append(tag("div", title, shown, class_="block"))
-    return blocks or [tag("p", "No notification has an identifier.", class_="quiet")]
+    return blocks
 
 
 def _even(rows: list[Row]) -> bool:
@@ -229,45 +206,26 @@ def _rest(fields: list[list[Row]]) -> str:
         for r in fields
         if len(r) > 1 and _even(r)
     ]
-    told = [f"always {', '.join(fixed)}"] if fixed else []
-    told += [f"evenly over {', '.join(even)}"] if even else []
-    return "; ".join(told)
+    words = [f"always {', '.join(fixed)}"] if fixed else []
+    words += [f"evenly over {', '.join(even)}"] if even else []
+    return "; ".join(words)
 
 
-def _field(rows: list[Row], total: int, number: int) -> Markup:
-    most = rows[0]["notifications"]
-    bars = [
-        tag(
-            "li",
-            tag(
-                "b", style=f"width:{100 * r['notifications'] / most:.1f}%", class_=f"bar g{number}"
-            ),
-            tag(
-                "span", cut(r["value"] or "(empty)", 34), class_="value", title=cut(r["value"], 300)
-            ),
-            tag("span", percent(r["notifications"], total), class_="share"),
-            title=f"{r['notifications']:,} notifications",
-        )
-        for r in rows
-    ]
-    head = tag(
-        "h4",
-        cut(rows[0]["field"], 40),
-        tag("span", f" {rows[0]['different']:,} values", class_="note"),
-    )
-    return tag("div", head, tag("ol", bars), class_="field")
-
-
-def areas(figures: Figures) -> list[Markup]:
-    """Where on the globe."""
+def areas(figures: Figures) -> Part | None:
+    """Where on the globe; None if nowhere."""
     cells: defaultdict[tuple[int, int], int] = defaultdict(int)
     for row in figures.rows("areas"):
         cells[row["lat"], row["lon"]] += row["notifications"]
     if not cells:
-        return [tag("p", "No notification of the period has a place.", class_="quiet")]
-    kinds = sorted({str(row["event_type"]) for row in figures.rows("areas")})
-    words = f"From {', '.join(kinds)}. Cells of {CELL} by {CELL} degrees."
-    return [globe.world(cells, side=CELL), globe.legend(cells), tag("p", words, class_="note")]
+        return None
+    return {
+        "map": globe.world(cells, side=CELL),
+        "least": count(min(cells.values())),
+        "most": count(max(cells.values())),
+        "shades": globe.STEPS,
+        "kinds": ", ".join(sorted({str(row["event_type"]) for row in figures.rows("areas")})),
+        "side": CELL,
+    }
 
 
 def buckets(figures: Figures) -> tuple[list[datetime], timedelta]:
@@ -311,10 +269,3 @@ def _span(each: timedelta) -> str:
     if hours < 24:
         return f"{hours} hours"
     return "a day" if hours == 24 else f"{hours // 24} days"
-
-
-def _table(heads: Sequence[str], lines: Sequence[Markup], *, left: int) -> Markup:
-    """A table whose columns after the first ones are numbers."""
-    row = [tag("th", h, class_=None if n < left else "num") for n, h in enumerate(heads)]
-    body = tag("table", tag("thead", tag("tr", row)), tag("tbody", lines))
-    return tag("div", body, class_="scroll")
