@@ -228,7 +228,7 @@ def _lesson(
     """What is learned from the lake, where the file says nothing else."""
     if place is None:
         return None
-    from aviso_server.pipeline.live.learn import Lesson, learned  # noqa: PLC0415 - as above
+    from aviso_server.pipeline.live.learn import Lesson, learn_from_lake  # noqa: PLC0415 - as above
 
     lesson = Lesson(place, options.fields, options.part, days, tolerance_s)
     said = {(item.event_type, item.cycle, item.group) for item in options.expected}
@@ -236,7 +236,7 @@ def _lesson(
     def learn() -> "tuple[CyclePart, ...]":
         more = [
             item
-            for item in learned(spark, lesson)
+            for item in learn_from_lake(spark, lesson)
             if (item.event_type, item.cycle, item.group) not in said
             and item.event_type in (options.event_types or (item.event_type,))
         ]

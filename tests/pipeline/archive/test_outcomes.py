@@ -26,7 +26,7 @@ from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.replace import replace_files
-from aviso_server.pipeline.maintain.rewrite import Task, rewritten
+from aviso_server.pipeline.maintain.rewrite import Task, rewrite_files
 from aviso_server.pipeline.source.columns import MARKED, Columns
 from aviso_server.pipeline.source.ranges import Range
 
@@ -102,7 +102,7 @@ class Maintain:
         if len(found) == 1:
             return
         item = Rewrite("mars", found[0].day, tuple(found))
-        answer = rewritten(place, Task(0, item, (), "sequence"))
+        answer = rewrite_files(place, Task(0, item, (), "sequence"))
         if answer.problem is not None:
             raise OSError(answer.problem)
         replace_files(place, found, answer.written, data_change=False)

@@ -16,7 +16,7 @@ from aviso_server.lake import files
 from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
-from aviso_server.pipeline.audit.examine import Exam, examined, letters
+from aviso_server.pipeline.audit.examine import Exam, examine_file, examine_letters
 
 SQUARE = Area.of(((0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (2.0, 0.0), (0.0, 0.0)))
 
@@ -35,7 +35,7 @@ def _lake(folder: Path, sequences: range = range(1, 41)) -> tuple[Place, TableFi
 
 def _told(place: Place, file: TableFile) -> list[tuple[str, int, int, str]]:
     """Evidence without contents."""
-    rows = examined(place, Exam(file, hash_from=1, places=True))
+    rows = examine_file(place, Exam(file, hash_from=1, places=True))
     names = ("what", "first", "last", "text")
     return list(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
@@ -47,7 +47,7 @@ def _kinds(place: Place, file: TableFile) -> list[tuple[str, int, int]]:
 def test_a_sound_file_is_one_run(tmp_path: Path) -> None:
     """With a number for each content and the times at its ends."""
     place, file, _ = _lake(tmp_path)
-    rows = examined(place, Exam(file, hash_from=1, places=True)).to_pylist()
+    rows = examine_file(place, Exam(file, hash_from=1, places=True)).to_pylist()
     assert [(row["what"], row["first"], row["last"]) for row in rows] == [("lake", 1, 40)]
     assert len(rows[0]["hashes"]) == 40 * 8
     assert (rows[0]["begin_ns"], rows[0]["end_ns"]) == (file.since_ns, file.until_ns)
@@ -99,12 +99,12 @@ def test_no_flipped_bit_goes_unnoticed(
     exam = Exam(file, hash_from=1, places=True)
     path = Path(place.table(NOTIFICATIONS)) / file.name
     path.write_bytes(content)
-    clean = examined(place, exam)
+    clean = examine_file(place, exam)
     bit = data.draw(st.integers(0, 8 * len(content) - 1))
     broken = bytearray(content)
     broken[bit // 8] ^= 1 << bit % 8
     path.write_bytes(broken)
-    seen = examined(place, exam)
+    seen = examine_file(place, exam)
     what = set(seen.column("what").to_pylist())
     assert what & {"file", "row", "statistics", "time"} or seen.equals(clean)
 
@@ -167,7 +167,7 @@ def test_letters_that_cannot_be_read_belong_to_nobody(tmp_path: Path) -> None:
     """They are named all the same."""
     (tmp_path / "dead_letters").mkdir()
     (tmp_path / "dead_letters" / "x.parquet").write_bytes(b"garbage")
-    (batch,) = letters(Place(str(tmp_path)), "x.parquet")
+    (batch,) = examine_letters(Place(str(tmp_path)), "x.parquet")
     (row,) = batch.to_pylist()
     assert (row["event_type"], row["what"]) == ("", "file")
     assert row["text"].startswith("dead_letters/x.parquet: ")

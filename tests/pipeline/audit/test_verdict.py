@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aviso_server.pipeline.audit import evidence
 from aviso_server.pipeline.audit import verdict as verdicts
-from aviso_server.pipeline.audit.evidence import Finding, Rows, Side, capped, cut, named
+from aviso_server.pipeline.audit.evidence import Finding, Rows, Side, cap_findings, cut, name_ranges
 from aviso_server.pipeline.audit.verdict import AuditTally
 
 SIZE = 12
@@ -49,7 +49,7 @@ def _verdict(
     tally, found = AuditTally(), dict[str, set[int]]()
     for block in sorted(set(table["block"].to_pylist())):
         part = table.filter(pa.array([n == block for n in table["block"].to_pylist()]))
-        verdict = verdicts.judge(block, part)
+        verdict = verdicts.verdict_on(block, part)
         tally.add(verdict.tally)
         for item in verdict.findings:
             assert item.count == item.last - item.first + 1
@@ -112,7 +112,7 @@ def test_time_that_goes_back_between_runs_is_found() -> None:
     rows.runs("lake", _ints([1, 2]), times=_ints([10, 20]))
     rows.runs("lake", _ints([3]), times=_ints([15]))
     rows.runs("lake", _ints([5]), times=_ints([15]))
-    verdict = verdicts.judge(0, pa.Table.from_batches([rows.batch()]))
+    verdict = verdicts.verdict_on(0, pa.Table.from_batches([rows.batch()]))
     assert [(item.kind, item.first) for item in verdict.findings if item.kind == "time"] == [
         ("time", 3)
     ]
@@ -124,14 +124,14 @@ def test_what_was_found_in_files_is_passed_on() -> None:
     rows = Rows("mars")
     item = Finding("file", 3, 40, 38, "x.parquet: gone")
     rows.finding(item)
-    assert verdicts.judge(0, pa.Table.from_batches([rows.batch()])).findings == [item]
+    assert verdicts.verdict_on(0, pa.Table.from_batches([rows.batch()])).findings == [item]
 
 
 @given(st.sets(st.integers(0, 400)), st.integers(1, 20))
 def test_many_ranges_become_few_without_losing_count(there: set[int], cap: int) -> None:
     """Those beyond the cap are covered by the last one."""
-    whole = named("hole", _ints(list(there)))
-    few = capped(whole, cap)
+    whole = name_ranges("hole", _ints(list(there)))
+    few = cap_findings(whole, cap)
     assert len(few) <= cap
     assert sum(item.count for item in few) == len(there)
     covered = {n for item in few for n in range(item.first, item.last + 1)}
@@ -147,4 +147,4 @@ def test_ranges_are_cut_at_the_borders_of_blocks() -> None:
 def test_neighbours_that_say_the_same_are_one() -> None:
     """A hole over several blocks is one hole."""
     parts = [Finding("hole", 12, 23, 12), Finding("hole", 5, 11, 7), Finding("hole", 30, 30, 1)]
-    assert capped(parts) == [Finding("hole", 5, 23, 19), Finding("hole", 30, 30, 1)]
+    assert cap_findings(parts) == [Finding("hole", 5, 23, 19), Finding("hole", 30, 30, 1)]

@@ -7,7 +7,7 @@ import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import Row, StructType
 
-from aviso_server.pipeline.live.cycles import KEPT_US, followed
+from aviso_server.pipeline.live.cycles import KEPT_US, follow_cycle
 from aviso_server.pipeline.live.expected import US
 
 BASE = 1_767_225_600 * US
@@ -42,7 +42,7 @@ def frame(*rows: tuple[str, int, int | None]) -> pd.DataFrame:
 
 def call(known: Any, *frames: pd.DataFrame) -> list[dict[str, Any]]:
     """What the function yields."""
-    return [row for found in followed(KEY, frames, known) for row in found.to_dict("records")]
+    return [row for found in follow_cycle(KEY, frames, known) for row in found.to_dict("records")]
 
 
 def test_what_arrived_is_remembered() -> None:

@@ -13,10 +13,10 @@ from aviso_server.pipeline.live.expected import (
     US,
     BadExpectation,
     CyclePart,
-    checked,
-    decoded,
+    check_parts,
+    decode_parts,
     due_between,
-    encoded,
+    encode_parts,
     parse_expected,
 )
 from aviso_server.settings.literals import duration_s
@@ -75,7 +75,7 @@ def test_a_file_says_what_is_expected() -> None:
             ]
         )
     )
-    assert decoded(encoded(parts)) == parts
+    assert decode_parts(encode_parts(parts)) == parts
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expected, "MAX_PARTS", 2)
     parts = [CyclePart("mars", "0000", "", str(step), 0) for step in range(3)]
     with pytest.raises(BadExpectation, match="group by fewer fields"):
-        checked(parts)
-    assert len(checked([*parts[:2], *parts[:2]])) == 2
+        check_parts(parts)
+    assert len(check_parts([*parts[:2], *parts[:2]])) == 2

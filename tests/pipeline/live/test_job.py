@@ -29,7 +29,7 @@ from aviso_server.pipeline.live.job import (
     LiveJobFailed,
     LiveOptions,
     LiveOutcome,
-    added,
+    add_progress,
     check,
 )
 
@@ -198,6 +198,6 @@ def test_what_spark_tells_is_added_up() -> None:
     outcome = LiveOutcome()
     for name in (RATES, CYCLES):
         found: Json = {f"{name}_read": {"rows": 5, "late": 2}, f"{name}_alerts": {"rows": 1}}
-        outcome = added(outcome, name, {"observedMetrics": found})
-        outcome = added(outcome, name, {"observedMetrics": {}})
+        outcome = add_progress(outcome, name, {"observedMetrics": found})
+        outcome = add_progress(outcome, name, {"observedMetrics": {}})
     assert outcome == LiveOutcome(5, 2, {"rate": 1, "late": 1})

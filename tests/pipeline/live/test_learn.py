@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.live.expected import DAY_S, CyclePart
-from aviso_server.pipeline.live.learn import Lesson, due_s, learn, learned
+from aviso_server.pipeline.live.learn import Lesson, due_s, learn, learn_from_lake
 
 LESSON = Lesson(Place("nowhere"), tolerance_s=600)
 TODAY = 20_000
@@ -52,4 +52,4 @@ def test_from_rows_of_the_lake(spark: SparkSession, tmp_path: Path) -> None:
     )
     found = [CyclePart(*row) for row in learn(frame, LESSON, TODAY).collect()]
     assert found == [CyclePart("mars", "0600", "stream=oper", "24", 4200)]
-    assert learned(spark, Lesson(Place(str(tmp_path / "nowhere")))) == ()
+    assert learn_from_lake(spark, Lesson(Place(str(tmp_path / "nowhere")))) == ()

@@ -13,9 +13,9 @@ from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain.plan import (
     MaintainPlan,
     MaintainPolicy,
-    buried,
     make_plan,
     suspects,
+    wholly_hidden,
 )
 
 DAY = date(2026, 1, 1)
@@ -114,9 +114,9 @@ def test_files_without_a_visible_row_go_unread() -> None:
     """A wiped event type costs no reading; partly hidden files are looked into."""
     files = [_file(n, 90, first=10 * n + 1) for n in range(4)]
     graves = {"mars": Intervals(np.array([1, 35]), np.array([20, 35]))}
-    assert buried(files, graves) == {"f0": 10, "f1": 10}
+    assert wholly_hidden(files, graves) == {"f0": 10, "f1": 10}
     assert [file.path for file in suspects(files, graves)] == ["f3"]
-    hidden = {**buried(files, graves), "f3": 1}
+    hidden = {**wholly_hidden(files, graves), "f3": 1}
     plan = make_plan(files, MaintainPolicy(TARGET), today=DAY, hidden=hidden)
     assert [[f.path for f in item.files] for item in plan.removals] == [["f0", "f1"]]
     assert [([f.path for f in item.files], item.hidden) for item in plan.rewrites] == [(["f3"], 1)]

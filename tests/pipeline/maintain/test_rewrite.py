@@ -28,7 +28,7 @@ from aviso_server.pipeline.maintain import order
 from aviso_server.pipeline.maintain import rewrite as module
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
-from aviso_server.pipeline.maintain.rewrite import Answer, Suspect, Task, hidden_rows, rewritten
+from aviso_server.pipeline.maintain.rewrite import Answer, Suspect, Task, hidden_rows, rewrite_files
 
 
 def _table(place: Place) -> DeltaTable:
@@ -67,7 +67,7 @@ def test_rows_and_marks_are_the_same_after_a_rewrite(tmp_path: Path) -> None:
     """One larger file holds what several held, and how far the archive came is not forgotten."""
     place = _lake(tmp_path, name="a b%/é")
     before, files = _rows(place), inventory(_table(place))
-    _replaced(place, rewritten(place, _task(files)), files)
+    _replaced(place, rewrite_files(place, _task(files)), files)
     assert _rows(place).equals(before)
     (file,) = inventory(_table(place))
     assert (file.rows, file.first, file.last) == (20, 1, 20)
@@ -81,7 +81,7 @@ def test_hidden_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     hidden = ((2, 3), (5, 9))
     assert hidden_rows(place, Suspect(files[0], hidden)) == 3
     assert hidden_rows(place, Suspect(files[0], ((7, 9),))) == 0
-    answer = rewritten(place, _task(files, hidden, 3))
+    answer = rewrite_files(place, _task(files, hidden, 3))
     _replaced(place, answer, files)
     assert _rows(place)["sequence"].to_pylist() == [1, 4]
 
@@ -90,7 +90,7 @@ def test_an_append_meanwhile_does_not_matter(tmp_path: Path) -> None:
     """The archive job may commit at any moment; both commits hold."""
     place = _lake(tmp_path)
     files = inventory(_table(place))
-    answer = rewritten(place, _task(files))
+    answer = rewrite_files(place, _task(files))
     filled(place, [record(n) for n in range(21, 31)])
     _replaced(place, answer, files)
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 31))
@@ -101,11 +101,11 @@ def test_of_two_that_replace_the_same_files_one_gives_up(tmp_path: Path) -> None
     """Two jobs side by side double nothing, and other files are still theirs to replace."""
     place = _lake(tmp_path)
     files = inventory(_table(place))
-    first, again = rewritten(place, _task(files[:2])), rewritten(place, _task(files[1:3]))
+    first, again = rewrite_files(place, _task(files[:2])), rewrite_files(place, _task(files[1:3]))
     _replaced(place, first, files[:2])
     with pytest.raises(Overtaken):
         replace_files(place, files[1:3], again.written, data_change=False)
-    _replaced(place, rewritten(place, _task(files[2:])), files[2:])
+    _replaced(place, rewrite_files(place, _task(files[2:])), files[2:])
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
 
 
@@ -124,7 +124,7 @@ def test_jobs_side_by_side_keep_every_row_once(tmp_path: Path) -> None:
         while not last:
             last = ended.is_set()
             files = inventory(_table(place))
-            answer = rewritten(place, _task(files))
+            answer = rewrite_files(place, _task(files))
             with contextlib.suppress(Overtaken):
                 replace_files(place, files, answer.written, data_change=False)
 
@@ -143,7 +143,7 @@ def test_a_file_of_another_writer_is_replaced_too(tmp_path: Path) -> None:
     place = _lake(tmp_path, name="a b%/é")
     _table(place).optimize.compact()
     files = inventory(_table(place))
-    answer = rewritten(place, _task(files))
+    answer = rewrite_files(place, _task(files))
     _replaced(place, answer, files)
     assert [file.path for file in inventory(_table(place))] == [answer.written[0].path]
     assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> Non
     files = inventory(_table(place))
     broken = tmp_path / "lake" / NOTIFICATIONS / files[2].name
     broken.write_bytes(b"not parquet at all")
-    answer = rewritten(place, _task(files))
+    answer = rewrite_files(place, _task(files))
     assert answer.written == ()
     assert answer.problem is not None
     assert files[2].name in answer.problem
@@ -166,7 +166,7 @@ def test_a_file_with_too_few_rows_is_not_replaced(tmp_path: Path) -> None:
     """What the table tells must be found, or nothing is done."""
     place = _lake(tmp_path, files=2)
     files = inventory(_table(place))
-    answer = rewritten(place, _task(files, hidden=((3, 3),), count=0))
+    answer = rewrite_files(place, _task(files, hidden=((3, 3),), count=0))
     assert answer.problem == "9 rows were found where the table says 10"
 
 
@@ -174,11 +174,11 @@ def test_overlapping_files_come_out_in_order(tmp_path: Path) -> None:
     """Whatever was in whichever file, the new one is sorted by sequence."""
     place = _lake(tmp_path, files=1, each=9)
     (file,) = inventory(_table(place))
-    odd = rewritten(place, _task([file], tuple((n, n) for n in range(2, 9, 2)), 4))
-    even = rewritten(place, _task([file], tuple((n, n) for n in range(1, 10, 2)), 5))
+    odd = rewrite_files(place, _task([file], tuple((n, n) for n in range(2, 9, 2)), 4))
+    even = rewrite_files(place, _task([file], tuple((n, n) for n in range(1, 10, 2)), 5))
     replace_files(place, [file], odd.written + even.written, data_change=False)
     files = inventory(_table(place))
-    answer = rewritten(place, _task(files))
+    answer = rewrite_files(place, _task(files))
     _replaced(place, answer, files)
     assert _table(place).to_pyarrow_table()["sequence"].to_pylist() == list(range(1, 10))
 
@@ -193,7 +193,7 @@ def test_places_are_neighbours_inside_a_block_only(
     areas = [_square(*corner) for corner in corners]
     filled(place, [record(n, geometry=areas[n % 4]) for n in range(1, 41)])
     files = inventory(_table(place))
-    answer = rewritten(place, Task(0, _task(files).rewrite, (), "box"))
+    answer = rewrite_files(place, Task(0, _task(files).rewrite, (), "box"))
     _replaced(place, answer, files)
     rows = _table(place).to_pyarrow_table()
     there = rows["sequence"].to_pylist()
@@ -214,7 +214,7 @@ async def test_replays_read_rows_by_place_in_sequence_order(
     records = [record(n, geometry=areas[n * 37 % 64]) for n in range(1, 251)]
     filled(place, records)
     files = inventory(_table(place))
-    answer = rewritten(place, Task(0, _task(files).rewrite, (), "box"))
+    answer = rewrite_files(place, Task(0, _task(files).rewrite, (), "box"))
     _replaced(place, answer, files)
     metadata = pq.ParquetFile(tmp_path / "lake" / NOTIFICATIONS / answer.written[0].path).metadata
     spans = []
@@ -264,5 +264,5 @@ def test_rows_without_a_place_come_last() -> None:
 def test_hidden_ranges_travel_with_the_task_only_where_they_matter() -> None:
     """A task does not carry the tombstones of the whole lake."""
     graves = Intervals(np.array([1, 10, 20]), np.array([5, 12, 30]))
-    assert module.clipped(graves, 5, 10) == ((1, 5), (10, 12))
-    assert module.clipped(graves, 13, 19) == ()
+    assert module.clip(graves, 5, 10) == ((1, 5), (10, 12))
+    assert module.clip(graves, 13, 19) == ()

@@ -27,7 +27,7 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.declaration import declaration
 from aviso_server.core.moment import rfc3339
 from aviso_server.lake.record import batch_to_records
-from aviso_server.pipeline.source.bridge import joined, opened
+from aviso_server.pipeline.source.bridge import join_ranges, open_log
 from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.nats import gaps
@@ -267,7 +267,7 @@ async def test_a_lost_connection_is_waited_for(store: NatsServer) -> None:
     await backend.close()
     seen: list[int] = []
     options = read_options({"servers": store.url, "eventType": "ev"})
-    async with opened(options) as log, aclosing(log.read(Range("ev", 1, 1100))) as parts:
+    async with open_log(options) as log, aclosing(log.read(Range("ev", 1, 1100))) as parts:
         async for part in parts:
             if not seen:
                 store.restart()
@@ -344,4 +344,4 @@ def test_gaps() -> None:
     assert gaps(1, [1, 2, 3], 4) == []
     assert gaps(1, [3, 4, 7], 10) == [(1, 2), (5, 6), (8, 9)]
     assert gaps(5, [], 8) == [(5, 7)]
-    assert joined([(1, 2), (3, 5), (7, 7)]) == [(1, 5), (7, 7)]
+    assert join_ranges([(1, 2), (3, 5), (7, 7)]) == [(1, 5), (7, 7)]

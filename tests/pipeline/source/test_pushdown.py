@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
+from aviso_server.pipeline.source.pushdown import Narrowing, narrow
 
 _TESTS: dict[type[Any], Callable[[int, int], bool]] = {
     EqualTo: lambda a, b: a == b,
@@ -33,7 +33,7 @@ _kinds = st.sampled_from(list(_TESTS))
 @given(st.lists(st.tuples(_kinds, st.integers(-2, 12)), max_size=4))
 def test_sequences_are_decided_by_ranges(drawn: list[tuple[type[Any], int]]) -> None:
     """The range holds exactly what the comparisons let through; Spark need not look again."""
-    left, rest = narrowed([kind(("sequence",), value) for kind, value in drawn])
+    left, rest = narrow([kind(("sequence",), value) for kind, value in drawn])
     assert rest == []
     for n in range(11):
         inside = (left.first is None or n >= left.first) and (left.last is None or n <= left.last)
@@ -44,7 +44,7 @@ def test_sequences_are_decided_by_ranges(drawn: list[tuple[type[Any], int]]) -> 
 def test_times_are_narrowed_and_left_to_spark(drawn: list[tuple[type[Any], int]], ns: int) -> None:
     """The column is cut to microseconds, so nothing that Spark would keep is left out."""
     filters = [kind(("time",), datetime.fromtimestamp(v / 1_000_000, UTC)) for kind, v in drawn]
-    left, rest = narrowed(filters)
+    left, rest = narrow(filters)
     assert rest == filters
     if all(_TESTS[kind](ns // 1000, value) for kind, value in drawn):
         assert left.since_ns is None or left.since_ns <= ns
@@ -53,7 +53,7 @@ def test_times_are_narrowed_and_left_to_spark(drawn: list[tuple[type[Any], int]]
 
 def test_event_types() -> None:
     """Several conditions leave what all of them name."""
-    left, rest = narrowed(
+    left, rest = narrow(
         [In(("event_type",), ("a", "b")), EqualTo(("event_type",), "b"), IsNotNull(("id",))]
     )
     assert left == Narrowing(event_types=frozenset({"b"}))
@@ -70,4 +70,4 @@ def test_the_rest_is_left_to_spark() -> None:
         GreaterThan(("event_type",), "a"),
         EqualTo(("time",), datetime(2026, 1, 1)),  # noqa: DTZ001 - a timestamp without zone
     ]
-    assert narrowed(filters) == (Narrowing(), filters)
+    assert narrow(filters) == (Narrowing(), filters)

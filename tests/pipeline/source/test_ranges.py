@@ -11,9 +11,9 @@ from aviso_server.pipeline.source.ranges import (
     SLICE,
     Offset,
     Range,
-    advanced,
+    advance,
     between,
-    shared,
+    share,
     split,
 )
 
@@ -58,7 +58,7 @@ def test_very_long_ranges_make_longer_slices() -> None:
 @given(st.dictionaries(_names, st.integers(0, 50)), st.integers(1, 100))
 def test_limits_are_shared_fairly(waiting: dict[str, int], limit: int) -> None:
     """Never more than the limit, none of it wasted, and who gets less had less."""
-    granted = shared(waiting, limit)
+    granted = share(waiting, limit)
     assert sum(granted.values()) == min(limit, sum(waiting.values()))
     assert all(0 <= granted[name] <= waiting[name] for name in waiting)
     short = [granted[name] for name in waiting if granted[name] < waiting[name]]
@@ -70,7 +70,7 @@ def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: in
     """Step by step everything stored is read once, within the limit, and then nothing moves."""
     position, read = start, []
     for _ in range(500):
-        end = advanced(position, ends, limit)
+        end = advance(position, ends, limit)
         if end == position:
             break
         step = between(position, end)
@@ -81,7 +81,7 @@ def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: in
         assert end.keys() >= position.keys()
         read += [(r.event_type, n) for r in step for n in range(r.first, r.last + 1)]
         position = end
-    assert advanced(position, ends, None) == position
+    assert advance(position, ends, None) == position
     wanted = {
         (name, n) for name, end in ends.items() for n in range(start.get(name, 1), end.last + 1)
     }
@@ -92,14 +92,14 @@ def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: in
 @given(_ends, st.dictionaries(_names, st.integers(1, 60)))
 def test_offsets_never_go_back(ends: dict[str, Bounds], start: Offset) -> None:
     """Not even when a stream is not listed for a moment, or ends before the offset."""
-    end = advanced(start, ends, None)
+    end = advance(start, ends, None)
     assert all(end[name] >= start[name] for name in start)
 
 
 def test_what_retention_removed_is_passed_in_one_step() -> None:
     """A limit counts what can still be read, or a trimmed log would be crawled through."""
-    assert advanced({"a": 1}, {"a": Bounds(1_000_001, 1_000_100)}, 10) == {"a": 1_000_011}
-    assert advanced({"a": 1}, {"a": Bounds(1_000_001, 1_000_000)}, 10) == {"a": 1_000_001}
+    assert advance({"a": 1}, {"a": Bounds(1_000_001, 1_000_100)}, 10) == {"a": 1_000_011}
+    assert advance({"a": 1}, {"a": Bounds(1_000_001, 1_000_000)}, 10) == {"a": 1_000_001}
 
 
 def test_new_event_types_begin_at_one() -> None:

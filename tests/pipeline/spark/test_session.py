@@ -9,7 +9,7 @@ import pytest
 from aviso_server.pipeline.spark.session import (
     SparkFailed,
     SparkOptions,
-    diverted,
+    divert_output,
     master_addresses,
     settings,
     spark_session,
@@ -69,7 +69,7 @@ def test_output_of_children_goes_to_a_file(
 ) -> None:
     """Both streams, while the block runs and not after."""
     speak = "import sys; print('out'); print('err', file=sys.stderr)"
-    with diverted(tmp_path / "log"):
+    with divert_output(tmp_path / "log"):
         subprocess.run([sys.executable, "-c", speak], check=True)
     subprocess.run([sys.executable, "-c", "print('after')"], check=True)
     assert sorted((tmp_path / "log").read_text().split()) == ["err", "out"]

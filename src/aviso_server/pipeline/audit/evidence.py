@@ -160,24 +160,24 @@ def cut(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 def ranges(kind: Kind, chosen: Mask, base: int, *, text: str = "") -> list[Finding]:
     """Findings about the chosen ones of sequences from ``base`` on."""
-    return named(kind, np.flatnonzero(chosen).astype(np.int64) + base, text=text)
+    return name_ranges(kind, np.flatnonzero(chosen).astype(np.int64) + base, text=text)
 
 
-def named(kind: Kind, sequences: Ints, *, text: str = "") -> list[Finding]:
+def name_ranges(kind: Kind, sequences: Ints, *, text: str = "") -> list[Finding]:
     """Findings about sequences in ascending order, as ranges; the last one may be coarse."""
     found = [
         Finding(kind, int(sequences[begin]), int(sequences[end - 1]), end - begin, text)
         for begin, end in _stretches(sequences)
     ]
-    return capped(found)
+    return cap_findings(found)
 
 
-def capped(found: Iterable[Finding], cap: int = CAP) -> list[Finding]:
+def cap_findings(found: Iterable[Finding], most: int = CAP) -> list[Finding]:
     """At most so many findings of one kind; the rest becomes one that covers it."""
     ordered = _merged(sorted(found, key=lambda item: (item.first, item.last)))
-    if len(ordered) <= cap:
+    if len(ordered) <= most:
         return ordered
-    rest = ordered[cap - 1 :]
+    rest = ordered[most - 1 :]
     texts = {item.text for item in rest}
     coarse = Finding(
         rest[0].kind,
@@ -186,7 +186,7 @@ def capped(found: Iterable[Finding], cap: int = CAP) -> list[Finding]:
         sum(item.count for item in rest),
         texts.pop() if len(texts) == 1 else "",
     )
-    return [*ordered[: cap - 1], coarse]
+    return [*ordered[: most - 1], coarse]
 
 
 def _merged(found: list[Finding]) -> list[Finding]:

@@ -23,7 +23,7 @@ from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.record import NS_PER_US
 from aviso_server.lake.storage import files
 from aviso_server.pipeline.audit.content import Hashes, content_hash
-from aviso_server.pipeline.audit.evidence import Finding, Rows, named
+from aviso_server.pipeline.audit.evidence import Finding, Rows, name_ranges
 from aviso_server.pipeline.source.columns import divide
 
 NOBODY = ""
@@ -43,7 +43,7 @@ class Exam:
     """Whether the log tells topics, which contents then include."""
 
 
-def examined(place: Place, exam: Exam) -> pa.RecordBatch:
+def examine_file(place: Place, exam: Exam) -> pa.RecordBatch:
     """Evidence of what a file holds."""
     rows = Rows(exam.file.event_type)
     found = _Found()
@@ -64,7 +64,7 @@ def examined(place: Place, exam: Exam) -> pa.RecordBatch:
     return rows.batch()
 
 
-def letters(place: Place, path: str) -> Iterator[pa.RecordBatch]:
+def examine_letters(place: Place, path: str) -> Iterator[pa.RecordBatch]:
     """Evidence of a file of dead letters; one that cannot be read belongs to no event type."""
     try:
         table = pq.read_table(
@@ -85,7 +85,7 @@ def letters(place: Place, path: str) -> Iterator[pa.RecordBatch]:
         yield rows.batch()
 
 
-def of_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
+def examine_log(batch: pa.RecordBatch, *, places: bool) -> Iterator[pa.RecordBatch]:
     """Evidence of rows of the source, which come with marks."""
     good, bad, _, lost = divide(batch)
     for name in pc.unique(good.column("event_type")).to_pylist():
@@ -176,14 +176,14 @@ def _summed_up(rows: Rows, file: TableFile, found: _Found) -> None:
     times, hashes = np.concatenate(found.times)[order], np.concatenate(found.hashes)[order]
     rows.runs("lake", there, hashes=hashes, times=times)
     back = np.flatnonzero((times[1:] < times[:-1]) & (there[1:] > there[:-1])) + 1
-    for item in named("time", there[back], text="stored before the one before it"):
+    for item in name_ranges("time", there[back], text="stored before the one before it"):
         rows.finding(item)
     for what, bad in found.bad.items():
-        for item in named("row", _sorted(bad), text=f"{what} ({file.name})"):
+        for item in name_ranges("row", _sorted(bad), text=f"{what} ({file.name})"):
             rows.finding(item)
     if found.outside:
         text = f"{file.name}: its statistics leave these out"
-        for item in named("statistics", _sorted(found.outside), text=text):
+        for item in name_ranges("statistics", _sorted(found.outside), text=text):
             rows.finding(item)
 
 

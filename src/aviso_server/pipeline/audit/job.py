@@ -34,9 +34,21 @@ from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Hidden, Tombstones
-from aviso_server.pipeline.audit.evidence import SPARK_EVIDENCE, Finding, Rows, capped, named
-from aviso_server.pipeline.audit.examine import NOBODY, Exam, examined, letters, of_log
-from aviso_server.pipeline.audit.verdict import AuditTally, judge
+from aviso_server.pipeline.audit.evidence import (
+    SPARK_EVIDENCE,
+    Finding,
+    Rows,
+    cap_findings,
+    name_ranges,
+)
+from aviso_server.pipeline.audit.examine import (
+    NOBODY,
+    Exam,
+    examine_file,
+    examine_letters,
+    examine_log,
+)
+from aviso_server.pipeline.audit.verdict import AuditTally, verdict_on
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
@@ -239,7 +251,7 @@ def _files(
     places = source is None or source.access.transport == "nats"
 
     def work(exam: Exam) -> Iterator[pa.RecordBatch]:
-        yield examined(place, exam)
+        yield examine_file(place, exam)
 
     exams = []
     for file in found:
@@ -255,7 +267,7 @@ def _letters(
     place, names = options.place, {*subjects, NOBODY}
 
     def work(path: str) -> Iterator[pa.RecordBatch]:
-        for batch in letters(place, path):
+        for batch in examine_letters(place, path):
             if batch.num_rows and batch.column("event_type")[0].as_py() in names:
                 yield batch
 
@@ -290,7 +302,7 @@ def _log(
 
     def evidence(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from of_log(batch, places=places)
+            yield from examine_log(batch, places=places)
 
     return [rows.mapInArrow(evidence, SPARK_EVIDENCE)]
 
@@ -298,7 +310,7 @@ def _log(
 def _judged(evidence: pa.Table) -> pa.Table:
     """In a task: the verdict on one block, as a row."""
     block = evidence["block"][0].as_py()
-    verdict = judge(block, evidence)
+    verdict = verdict_on(block, evidence)
     row = {
         "event_type": evidence["event_type"][0].as_py(),
         "block": block,
@@ -333,7 +345,9 @@ def _add_up(verdicts: DataFrame, audited: dict[str, Audited]) -> None:
 def _by_kind(findings: list[Finding]) -> list[Finding]:
     kinds = dict.fromkeys(item.kind for item in findings)
     return [
-        item for kind in kinds for item in capped(other for other in findings if other.kind == kind)
+        item
+        for kind in kinds
+        for item in cap_findings(other for other in findings if other.kind == kind)
     ]
 
 
@@ -353,7 +367,7 @@ def settle(item: Audited, options: AuditOptions) -> None:
         if len(left) == len(there):
             rest.append(found)
         elif found.count == len(there):
-            rest += named("kept", left)
+            rest += name_ranges("kept", left)
     item.findings = rest
 
 

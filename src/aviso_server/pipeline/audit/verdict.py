@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from aviso_server.core.ring import Mask
 from aviso_server.pipeline.audit.content import Hashes
-from aviso_server.pipeline.audit.evidence import BLOCK, Finding, Kind, Side, capped, ranges
+from aviso_server.pipeline.audit.evidence import BLOCK, Finding, Kind, Side, cap_findings, ranges
 
 _Counts: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int32]]"
 
@@ -86,7 +86,7 @@ class _Sides:
         return self.marks[side]
 
 
-def judge(block: int, evidence: pa.Table) -> BlockVerdict:
+def verdict_on(block: int, evidence: pa.Table) -> BlockVerdict:
     """The verdict on a block."""
     base = block * BLOCK
     sides = _sides(base, evidence)
@@ -178,7 +178,7 @@ def _times(evidence: pa.Table) -> tuple[list[Finding], tuple[int, int, int, int]
         if earlier[1] < later[0] and earlier[3] > later[2]
     ]
     first, last = runs[0], max(runs, key=lambda run: run[1])
-    return capped(back), (first[0], last[1], first[2], last[3])
+    return cap_findings(back), (first[0], last[1], first[2], last[3])
 
 
 def _passed(evidence: pa.Table) -> list[Finding]:
@@ -188,4 +188,4 @@ def _passed(evidence: pa.Table) -> list[Finding]:
     by_kind: dict[str, list[Finding]] = {}
     for what, first, last, count, text in zip(*columns, strict=True):
         by_kind.setdefault(what, []).append(Finding(what, first, last, count, text or ""))
-    return [item for found in by_kind.values() for item in capped(found)]
+    return [item for found in by_kind.values() for item in cap_findings(found)]

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from aviso_server.core.json import compact
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, US
-from aviso_server.pipeline.live.lateness import Cycle, Lateness, judged
+from aviso_server.pipeline.live.lateness import Cycle, Lateness, find_lateness
 from aviso_server.pipeline.live.source import FELL_DUE, NEWS
 
 EARLY_US = DAY_S * US
@@ -76,12 +76,12 @@ def late_cycles(
         .select(*_CYCLE, "time", "part", "due_us", F.unix_micros("time").alias("at_us"))
         .groupBy(*_CYCLE)
         .applyInPandasWithState(
-            followed, _FOUND, _STATE, "append", GroupStateTimeout.EventTimeTimeout
+            follow_cycle, _FOUND, _STATE, "append", GroupStateTimeout.EventTimeTimeout
         )
     )
 
 
-def followed(
+def follow_cycle(
     key: tuple[object, ...], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """What Spark calls for a cycle: with its new rows, or when its time is over."""
@@ -96,7 +96,7 @@ def followed(
         dues += _pairs(frame[fell], "due_us")
         # Thousands of fields may make one part.
         arrivals += _pairs(frame[~fell].groupby("part", as_index=False)["at_us"].min(), "at_us")
-    cycle, lateness = judged(_remembered(state), arrivals, dues)
+    cycle, lateness = find_lateness(_remembered(state), arrivals, dues)
     ends_ms = (base + KEPT_US) // 1000
     if ends_ms > state.getCurrentWatermarkMs():
         state.update((json.dumps(dict(cycle.arrived)), cycle.late))

@@ -76,17 +76,17 @@ def group_text(values: Mapping[str, object]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
-def encoded(parts: Sequence[CyclePart]) -> str:
+def encode_parts(parts: Sequence[CyclePart]) -> str:
     """As an option of the source."""
     return json.dumps([[p.event_type, p.cycle, p.group, p.part, p.due_s] for p in parts])
 
 
-def decoded(text: str) -> tuple[CyclePart, ...]:
-    """What ``encoded`` made."""
+def decode_parts(text: str) -> tuple[CyclePart, ...]:
+    """What ``encode_parts`` made."""
     return tuple(CyclePart(*item) for item in json.loads(text))
 
 
-def checked(parts: Iterable[CyclePart]) -> tuple[CyclePart, ...]:
+def check_parts(parts: Iterable[CyclePart]) -> tuple[CyclePart, ...]:
     """Each part once, or BadExpectation if there are more than can be watched."""
     known: dict[tuple[str, str, str, str], CyclePart] = {}
     for part in sorted(parts):
@@ -111,7 +111,7 @@ def parse_expected(
             found += _item(item, fields, seconds)
         except ValueError as error:
             raise BadExpectation(f"item {number} of what is expected: {error}") from None
-    return checked(found)
+    return check_parts(found)
 
 
 def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> Iterator[CyclePart]:

@@ -154,7 +154,7 @@ class LiveJob(StreamingJob):
 
     def take(self, name: str, progress: Progress) -> None:
         """Add up what a micro-batch did."""
-        self._outcome = added(self._outcome, name, progress)
+        self._outcome = add_progress(self._outcome, name, progress)
 
     def show(self, trouble: str | None = None) -> None:
         """Report what was done so far."""
@@ -252,7 +252,7 @@ class LiveJob(StreamingJob):
         return QuerySpec(name, writer, Checkpoint(path, options.storage))
 
 
-def added(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOutcome:
+def add_progress(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOutcome:
     """The outcome after a micro-batch, from what Spark reports of it."""
     read, told = (observed(progress, f"{name}_{what}") for what in (_READ, _ALERTS))
     kind = alert.RATE if name == RATES else alert.LATE

@@ -30,7 +30,7 @@ class Lateness:
     """Parts that were there by then."""
 
 
-def judged(
+def find_lateness(
     known: Cycle, arrivals: Iterable[tuple[str, int]], dues: Iterable[tuple[str, int]]
 ) -> tuple[Cycle, Lateness | None]:
     """The cycle after more is known: parts with storage times, parts with the times they are due.

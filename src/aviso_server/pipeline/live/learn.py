@@ -19,7 +19,14 @@ from aviso_server.lake.table import find
 from aviso_server.pipeline.history.frame import archived
 from aviso_server.pipeline.live.alert import EVENT_TYPE
 from aviso_server.pipeline.live.cycles import base_us, group_of, in_reach, part_of
-from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, MAX_PARTS, US, CyclePart, checked
+from aviso_server.pipeline.live.expected import (
+    DAY_S,
+    MAX_DUE_S,
+    MAX_PARTS,
+    US,
+    CyclePart,
+    check_parts,
+)
 from aviso_server.pipeline.report.expect import NEW, USUAL, LearningRules, Span, judge
 
 _PART = ("event_type", "cycle", "group", "part")
@@ -48,7 +55,7 @@ class Lesson:
         return replace(USUAL, learn_days=self.days, grace_s=self.tolerance_s, least_weekly=_NEVER)
 
 
-def learned(
+def learn_from_lake(
     spark: SparkSession, lesson: Lesson, *, now: datetime | None = None
 ) -> tuple[CyclePart, ...]:
     """The parts that come every day; none before there is a lake; BadExpectation if too many."""
@@ -58,7 +65,7 @@ def learned(
     start_ns = (today - lesson.days) * DAY_S * 1_000_000_000
     rows = archived(spark, lesson.place, start_ns=start_ns)
     found = learn(rows, lesson, today).limit(MAX_PARTS + 1).collect()
-    return checked(CyclePart(*row) for row in found)
+    return check_parts(CyclePart(*row) for row in found)
 
 
 def learn(rows: DataFrame, lesson: Lesson, today: int) -> DataFrame:

@@ -24,7 +24,14 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.pipeline.live.alert import EVENT_TYPE
-from aviso_server.pipeline.live.expected import DAY_S, US, CyclePart, decoded, due_between, encoded
+from aviso_server.pipeline.live.expected import (
+    DAY_S,
+    US,
+    CyclePart,
+    decode_parts,
+    due_between,
+    encode_parts,
+)
 from aviso_server.pipeline.source.columns import PROBLEM, SPARK
 from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.pickling import Parcel
@@ -180,7 +187,7 @@ class LiveSource(Parcel, DataSource):
     def streamReader(self, schema: StructType) -> LiveReader:  # noqa: N802, ARG002 - Spark's
         """The log and the clock."""
         given = {name.lower(): text for name, text in self.options.items()}
-        expected = decoded(given.pop(EXPECTED.lower()))
+        expected = decode_parts(given.pop(EXPECTED.lower()))
         tick_s, settle_s = (float(given.pop(name.lower())) for name in (TICK, SETTLE))
         return LiveReader(read_options(given), expected, tick_s=tick_s, settle_s=settle_s)
 
@@ -189,7 +196,7 @@ def live_options(
     expected: tuple[CyclePart, ...], *, tick_s: float, settle_s: float
 ) -> dict[str, str]:
     """The options beside those of the source."""
-    return {EXPECTED: encoded(expected), TICK: str(tick_s), SETTLE: str(settle_s)}
+    return {EXPECTED: encode_parts(expected), TICK: str(tick_s), SETTLE: str(settle_s)}
 
 
 def _sequences(offset: Offset) -> Offset:

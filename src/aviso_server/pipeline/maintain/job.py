@@ -33,19 +33,19 @@ from aviso_server.pipeline.maintain.plan import (
     MaintainPlan,
     MaintainPolicy,
     Rewrite,
-    buried,
     make_plan,
     rows_of,
     suspects,
+    wholly_hidden,
 )
 from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
 from aviso_server.pipeline.maintain.rewrite import (
     Answer,
     Suspect,
     Task,
-    clipped,
+    clip,
     hidden_rows,
-    rewritten,
+    rewrite_files,
 )
 from aviso_server.pipeline.maintain.sweep import expire_letters, gather, sweep
 from aviso_server.pipeline.spark.failure import failure_of
@@ -140,7 +140,7 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> MaintainO
     table = check(options)
     found = inventory(table, options.event_types)
     graves = Tombstones(options.place).look().hidden
-    plan, problems = planned(spark, options, found, graves)
+    plan, problems = plan_work(spark, options, found, graves)
     outcome = MaintainOutcome(plan, problems=problems)
     outcome.files_before = outcome.files_after = len(found)
     outcome.bytes_before = outcome.bytes_after = sum(file.size for file in found)
@@ -154,7 +154,7 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> MaintainO
     return outcome
 
 
-def planned(
+def plan_work(
     spark: SparkSession,
     options: MaintainOptions,
     found: Sequence[TableFile],
@@ -167,10 +167,10 @@ def planned(
         for file in found
         if (oldest := options.policy.oldest(file.event_type, today)) is None or file.day >= oldest
     ]
-    hidden = buried(kept, graves)
+    hidden = wholly_hidden(kept, graves)
     problems: list[str] = []
     looks = [
-        Suspect(file, clipped(graves[file.event_type], file.first, file.last))
+        Suspect(file, clip(graves[file.event_type], file.first, file.last))
         for file in suspects(kept, graves)
     ]
     for look, count, problem in _looked(spark, options.place, looks):
@@ -229,7 +229,7 @@ def _rewrite(
 
 def _answers(spark: SparkSession, place: Place, tasks: Sequence[Task]) -> list[Answer]:
     def work(task: Task) -> Iterator[pa.RecordBatch]:
-        answer = msgspec.msgpack.encode(rewritten(place, task))
+        answer = msgspec.msgpack.encode(rewrite_files(place, task))
         yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
 
     rows = spread(spark, tasks, Task, work=work, schema="answer binary").collect()
@@ -280,4 +280,4 @@ def _expire_letters(options: MaintainOptions, outcome: MaintainOutcome) -> None:
 
 def _hidden(graves: Mapping[str, Intervals], item: Rewrite) -> tuple[tuple[int, int], ...]:
     first = min(file.first for file in item.files)
-    return clipped(graves.get(item.event_type, NOTHING), first, max(f.last for f in item.files))
+    return clip(graves.get(item.event_type, NOTHING), first, max(f.last for f in item.files))

@@ -97,7 +97,7 @@ def suspects(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> lis
     ]
 
 
-def buried(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> dict[str, int]:
+def wholly_hidden(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> dict[str, int]:
     """Files that lie inside a hidden range altogether, and their rows."""
     return {
         file.path: file.rows

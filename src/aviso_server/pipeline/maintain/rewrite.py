@@ -58,7 +58,7 @@ class Suspect:
     hidden: Pairs
 
 
-def clipped(graves: Intervals, first: int, last: int) -> Pairs:
+def clip(graves: Intervals, first: int, last: int) -> Pairs:
     """The ranges that meet ``first..last``."""
     begin = int(np.searchsorted(graves.last, first))
     end = int(np.searchsorted(graves.first, last, side="right"))
@@ -67,7 +67,7 @@ def clipped(graves: Intervals, first: int, last: int) -> Pairs:
     )
 
 
-def rewritten(place: Place, task: Task) -> Answer:
+def rewrite_files(place: Place, task: Task) -> Answer:
     """Write the files of a task; when something is wrong with them, nothing is left behind."""
     writer = FileWriter(place)
     try:
@@ -93,7 +93,7 @@ def hidden_rows(place: Place, look: Suspect) -> int:
     count = 0
     for where, number in enumerate(footer.numbers):
         first, last = int(footer.ranges.first[where]), int(footer.ranges.last[where])
-        if clipped(graves, first, last):
+        if clip(graves, first, last):
             (batch,) = groups.parts(look.file.name, number, (("sequence",),))
             there = np.asarray(batch.column("sequence"), np.int64)
             count += int(graves.mask(there).sum())

@@ -37,7 +37,7 @@ from aviso_server.pipeline.recover.saved import (
     set_aside,
 )
 from aviso_server.pipeline.source.bridge import hush
-from aviso_server.pipeline.source.nats import NatsLog, reached
+from aviso_server.pipeline.source.nats import NatsLog, jetstream_options
 from aviso_server.pipeline.source.options import read_options
 
 ANSWER_S = 10.0
@@ -112,7 +112,7 @@ async def _connected(options: RecoverOptions) -> AsyncIterator[tuple[Connection,
     hush()
     asked = read_options({**options.source, "eventType": "*"})
     try:
-        connection = await Connection.open(reached(asked.access))
+        connection = await Connection.open(jetstream_options(asked.access))
     except CannotStart as error:
         raise RecoverFailed(f"{error}. Is the server running?") from None
     try:

@@ -13,7 +13,7 @@ from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
-from aviso_server.pipeline.source.pushdown import Narrowing, narrowed
+from aviso_server.pipeline.source.pushdown import Narrowing, narrow
 
 
 class BatchReader(Parcel, DataSourceReader):
@@ -26,7 +26,7 @@ class BatchReader(Parcel, DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take over what sequences and event types decide."""
-        self._left, rest = narrowed(filters)
+        self._left, rest = narrow(filters)
         return rest
 
     def partitions(self) -> list[InputPartition]:

@@ -34,7 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 @asynccontextmanager
-async def opened(options: SourceOptions) -> AsyncIterator[SourceLog]:
+async def open_log(options: SourceOptions) -> AsyncIterator[SourceLog]:
     """The log behind the transport that was asked for."""
     hush()
     # Spark imports this in many short-lived processes, most of which open no log, and the clients
@@ -55,7 +55,7 @@ def ask(options: SourceOptions, question: Callable[[SourceLog], Awaitable[_Answe
     """The answer to one question, over a connection of its own."""
 
     async def answer() -> _Answer:
-        async with opened(options) as log:
+        async with open_log(options) as log:
             return await question(log)
 
     with _runner() as runner:
@@ -95,12 +95,12 @@ def _batches(
             entries, raw, size = [], {}, 0
     yield from columns.rows(event_type, entries, raw)
     if columns.marked:
-        for first, last in joined(lost):
+        for first, last in join_ranges(lost):
             yield columns.mark(Range(event_type, first, last), lost=True)
         yield columns.mark(piece, lost=False)
 
 
-def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ascending ranges with neighbours put together."""
     together: list[tuple[int, int]] = []
     for first, last in ranges:
@@ -112,7 +112,7 @@ def joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 async def _parts(options: SourceOptions, piece: Range) -> AsyncGenerator[LogBatch, None]:
-    async with opened(options) as log, aclosing(log.read(piece)) as parts:
+    async with open_log(options) as log, aclosing(log.read(piece)) as parts:
         async for part in parts:
             yield part
 

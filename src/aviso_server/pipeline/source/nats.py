@@ -51,7 +51,7 @@ ATTEMPTS = 5
 async def open_nats(options: SourceOptions) -> AsyncIterator["NatsLog"]:
     """Connect, or Unreached."""
     try:
-        connection = await Connection.open(reached(options.access))
+        connection = await Connection.open(jetstream_options(options.access))
     except CannotStart as error:
         raise Unreached(str(error)) from None
     try:
@@ -69,7 +69,7 @@ class NatsLog:
 
     def __init__(self, connection: Connection, options: SourceOptions) -> None:
         self._connection = connection
-        self._outage_s = reached(options.access).pace.outage_s
+        self._outage_s = jetstream_options(options.access).pace.outage_s
         self._reader = Reader(connection)
         self._options = options
         self._schemas = dict(options.schemas)
@@ -251,7 +251,7 @@ def _as_json(message: Stored) -> bytes:
     )
 
 
-def reached(access: Access) -> JetStreamOptions:
+def jetstream_options(access: Access) -> JetStreamOptions:
     """How NATS is reached; an address file is read anew each time."""
     servers, token = access.addresses, access.token
     if access.address_file is not None:

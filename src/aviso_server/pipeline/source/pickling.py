@@ -1,7 +1,7 @@
 """How readers travel to other machines: so that a missing installation is told in plain words.
 
 Spark pickles readers by the names of their classes. Where the package is not installed, unpickling
-fails with a bare ``ModuleNotFoundError`` deep inside Spark's worker. ``unpacked`` travels by value
+fails with a bare ``ModuleNotFoundError`` deep inside Spark's worker. ``unpack`` travels by value
 instead, needs nothing but Python, and says what to do.
 """
 
@@ -12,14 +12,14 @@ from pyspark import cloudpickle
 
 
 class Parcel:
-    """Pickles as ``unpacked`` and the state it is to unpack."""
+    """Pickles as ``unpack`` and the state it is to unpack."""
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         """What pickle and cloudpickle ask for."""
-        return unpacked, (pickle.dumps((type(self), self.__dict__)),)
+        return unpack, (pickle.dumps((type(self), self.__dict__)),)
 
 
-def unpacked(content: bytes) -> object:
+def unpack(content: bytes) -> object:
     """The object, or an error that says what is missing on this machine."""
     try:
         kind, state = pickle.loads(content)  # noqa: S301 - Spark's own channel, as all of its tasks

@@ -34,7 +34,7 @@ class Narrowing:
     until_ns: int | None = None
 
 
-def narrowed(filters: Iterable[Filter]) -> tuple[Narrowing, list[Filter]]:
+def narrow(filters: Iterable[Filter]) -> tuple[Narrowing, list[Filter]]:
     """What all of the filters together leave, and those that Spark still has to evaluate."""
     left, rest = Narrowing(), []
     for item in filters:

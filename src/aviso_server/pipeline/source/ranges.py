@@ -44,7 +44,7 @@ def between(start: Mapping[str, int], end: Mapping[str, int]) -> list[Range]:
     return [item for item in ranges if item]
 
 
-def advanced(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | None) -> Offset:
+def advance(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | None) -> Offset:
     """The offset to read up to: everything there is, or ``limit`` sequences shared fairly.
 
     Event types of ``start`` that are not among the ends stay where they are. What retention
@@ -52,7 +52,7 @@ def advanced(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | 
     """
     begin = {name: max(start.get(name, FIRST), end.first) for name, end in ends.items()}
     waiting = {name: max(0, ends[name].last - begin[name] + 1) for name in ends}
-    granted = waiting if limit is None else shared(waiting, limit)
+    granted = waiting if limit is None else share(waiting, limit)
     reached = {
         name: begin[name] + granted[name] if granted[name] or not waiting[name] else None
         for name in ends
@@ -65,7 +65,7 @@ def advanced(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | 
     return {**start, **moved}
 
 
-def shared(waiting: Mapping[str, int], limit: int) -> dict[str, int]:
+def share(waiting: Mapping[str, int], limit: int) -> dict[str, int]:
     """How many each may have of ``limit``: equal parts, and what one does not need the others get.
 
     The smallest are served first, so that what they leave is known when the larger ones come.

@@ -28,7 +28,7 @@ from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
 from aviso_server.pipeline.source.plan import Slice
-from aviso_server.pipeline.source.ranges import Offset, advanced, between
+from aviso_server.pipeline.source.ranges import Offset, advance, between
 
 
 class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -52,12 +52,12 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
         plan.check_ahead(start, ends)
         match limit:
             case ReadMaxRows(max_rows):
-                return advanced(start, ends, max_rows)
+                return advance(start, ends, max_rows)
             case ReadMinRows(min_rows) if self._target is None:
-                end = advanced(start, ends, None)
+                end = advance(start, ends, None)
                 return end if sum(map(len, between(start, end))) >= min_rows else start
             case _:
-                return advanced(start, ends, None)
+                return advance(start, ends, None)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """What ``maxRecordsPerTrigger`` says."""

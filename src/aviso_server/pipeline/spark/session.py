@@ -119,7 +119,7 @@ def job_session(options: SparkOptions) -> Iterator["SparkSession"]:
         with spark_session(options, folder) as spark:
             yield spark
     except AvisoError as error:
-        if told := said(folder):
+        if told := last_words(folder):
             error.add_note(f"Spark said:\n{told}")
         raise
     finally:
@@ -131,7 +131,7 @@ def log_file(folder: Path) -> Path:
     return folder / "spark.log"
 
 
-def said(folder: Path) -> str:
+def last_words(folder: Path) -> str:
     """The end of what Spark wrote, for whoever looks into a failure."""
     told = []
     for path in (folder / "jvm.log", log_file(folder)):
@@ -183,7 +183,7 @@ def _started(options: SparkOptions, folder: Path) -> "SparkSession":
     for name, value in settings(options, folder).items():
         builder = builder.config(name, value)
     try:
-        with diverted(folder / "jvm.log"):
+        with divert_output(folder / "jvm.log"):
             return builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise SparkFailed(f"Spark did not start on {options.master}: {_brief(error)}") from error
@@ -214,7 +214,7 @@ def _connected(options: SparkOptions) -> "SparkSession":
 
 
 @contextlib.contextmanager
-def diverted(path: Path) -> Iterator[None]:
+def divert_output(path: Path) -> Iterator[None]:
     """Processes started within write their output to a file."""
     sys.stdout.flush()
     sys.stderr.flush()
