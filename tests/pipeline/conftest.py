@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from support.cluster import connect_server
+from support.cluster import connect_server, standalone
 from support.spark import hurry_java, local_spark
 
 SHARED = ("spark", "connect")
@@ -34,6 +34,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Spark Connect server: commands that use it start no JVM of their own."""
-    with connect_server(tmp_path_factory.mktemp("connect")) as remote:
+    """The address of a Spark Connect server on a cluster with two workers.
+
+    Commands that use it start no JVM of their own, and nothing of theirs runs in their process.
+    """
+    folder = tmp_path_factory.mktemp("connect")
+    with standalone(folder) as master, connect_server(folder, master) as remote:
         yield remote
+        # Each worker leaves the folder of an executor that it ran: work went to both.
+        assert len(list((folder / "work").glob("app-*/*"))) == 2

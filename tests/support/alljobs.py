@@ -1,6 +1,6 @@
 """Every job once, on one Spark session, in a process of its own.
 
-    python -m support.alljobs spark://127.0.0.1:7077 FOLDER
+    python -m support.alljobs sc://127.0.0.1:15002 FOLDER
 
 FOLDER has ``told.json`` with ``server`` (URL) and ``log`` (address file); what the jobs told goes
 into ``outcome.json`` there.
@@ -227,11 +227,10 @@ class Jobs:
         return {"read": outcome.read, "added": outcome.added, "rejected": outcome.rejected}
 
 
-def main(master: str, folder: Path) -> None:
-    """Run them on a cluster."""
+def main(remote: str, folder: Path) -> None:
+    """Run them through Spark Connect."""
     told = json.loads((folder / "told.json").read_text())
-    options = SparkOptions(master=master, conf={"spark.executor.memory": "512m"})
-    with spark_session(options, folder / "driver") as spark:
+    with spark_session(SparkOptions(remote=remote), folder) as spark:
         outcome = Jobs(spark, folder, server=told["server"], log=told["log"]).all()
     (folder / "outcome.json").write_text(json.dumps(outcome))
 

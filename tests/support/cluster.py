@@ -84,6 +84,7 @@ def _environ(folder: Path) -> dict[str, str]:
         **os.environ,
         "JAVA_HOME": str(find_java(os.environ).home),
         "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(Path(__file__).parents[2]),  # for tools, which is not installed
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOG_DIR": str(folder),
@@ -118,8 +119,8 @@ def standalone(folder: Path, *, workers: int = 2) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """A Spark Connect server on this machine; its URL."""
+def connect_server(folder: Path, master: str) -> Iterator[str]:
+    """A Spark Connect server with executors at the master's; its URL."""
     environ = {**_environ(folder), "SPARK_DAEMON_MEMORY": "1g"}
     port = free_port()
     settings = {
@@ -128,11 +129,12 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": environ["SPARK_DAEMON_JAVA_OPTS"],
     }
     command = [
-        *(str(HOME / "bin" / "spark-submit"), "--master", "local[2]"),
+        *(str(HOME / "bin" / "spark-submit"), "--master", master),
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
     ]

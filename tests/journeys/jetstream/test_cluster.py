@@ -1,14 +1,17 @@
-"""Three NATS servers, three replicas, two server processes; the leader is killed in a storm."""
+"""Three NATS servers, three replicas: a backend, then two server processes; leaders are killed."""
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nats as nats_client
 import pytest
+from backends.contract import CATALOGUE, notification, read_all
+from backends.jetstream.conftest import brisk, eventually
 from nats.js.errors import APIError
 from support.config import document, on_jetstream
 from support.jetstream import ready
@@ -16,7 +19,28 @@ from support.nats import NatsServer, nats_cluster
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, weather
 
-pytestmark = pytest.mark.slow
+from aviso_server.backends.jetstream.backend import JetStreamBackend
+from aviso_server.backends.jetstream.options import StreamDefaults
+from aviso_server.core.errors import StorageFailed
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[NatsServer]]:
+    """Three servers."""
+    with nats_cluster(tmp_path_factory.mktemp("cluster")) as servers:
+        yield servers
+
+
+@pytest.fixture
+async def cluster(members: list[NatsServer]) -> list[NatsServer]:
+    """All of them up, and nothing stored."""
+    for member in members:
+        if not member.running:
+            await asyncio.to_thread(member.start)
+    await assembled(members)
+    return members
 
 
 @contextmanager
@@ -40,7 +64,7 @@ def servers(cluster: list[NatsServer], folder: Path) -> Iterator[tuple[ServerPro
 
 
 async def assembled(cluster: list[NatsServer]) -> None:
-    """Wait until the cluster can hold three replicas."""
+    """Wait until the cluster can hold three replicas; what it holds is removed."""
     client = await nats_client.connect([node.url for node in cluster])
     try:
         api = client.jetstream()
@@ -48,7 +72,8 @@ async def assembled(cluster: list[NatsServer]) -> None:
             while True:
                 try:
                     await api.add_stream(name="PROBE", subjects=["probe"], num_replicas=3)
-                    await api.delete_stream("PROBE")
+                    for stream in await api.streams_info():
+                        await api.delete_stream(str(stream.config.name))
                 except (APIError, nats_client.errors.Error):
                     await asyncio.sleep(0.1)
                 else:
@@ -68,50 +93,106 @@ async def leader(cluster: list[NatsServer]) -> NatsServer:
     return cluster[int(info["cluster"]["leader"].removeprefix("n"))]
 
 
-async def test_leader_killed_in_a_storm(tmp_path: Path) -> None:
+async def test_leader_killed_in_a_storm(cluster: list[NatsServer], tmp_path: Path) -> None:
     """Every acknowledged notification reaches every watcher on both servers, exactly once.
 
     The leader of the stream is killed, and comes back; then the next leader is.
     """
-    with nats_cluster(tmp_path / "nats") as cluster:
-        await assembled(cluster)
-        with servers(cluster, tmp_path) as (one, two):
-            async with weather(one.url) as storm:
-                await storm.publisher().publish(LAST)
-                for url in (one.url, two.url):
-                    for wanted in FILTERS:
-                        await storm.watch(wanted, url=url)
-                        await storm.watch(wanted, 1, url=url)
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(storm.blow(250, publishers=6, urls=(one.url, two.url)))
-                    for moment in (300, 900):
-                        await storm.book.until(moment)
-                        victim = await leader(cluster)
-                        victim.kill()
-                        await storm.book.until(moment + 200)
-                        await asyncio.to_thread(victim.start)
-                await storm.settle()
-                everything = storm.watchers[1]
-                assert everything.received == sorted(storm.book.sent)
-                assert len(set(everything.payloads)) == len(everything.payloads)
-                for watcher in storm.watchers:
-                    watcher.check_frames()
-                    assert watcher.connections == 1
-                late = await storm.watch(start=1, url=two.url, operation="replay")
-                await late.until_kind("end_of_stream")
-                assert late.received == everything.received
+    with servers(cluster, tmp_path) as (one, two):
+        async with weather(one.url) as storm:
+            await storm.publisher().publish(LAST)
+            for url in (one.url, two.url):
+                for wanted in FILTERS:
+                    await storm.watch(wanted, url=url)
+                    await storm.watch(wanted, 1, url=url)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(storm.blow(250, publishers=6, urls=(one.url, two.url)))
+                for moment in (300, 900):
+                    await storm.book.until(moment)
+                    victim = await leader(cluster)
+                    victim.kill()
+                    await storm.book.until(moment + 200)
+                    await asyncio.to_thread(victim.start)
+            await storm.settle()
+            everything = storm.watchers[1]
+            assert everything.received == sorted(storm.book.sent)
+            assert len(set(everything.payloads)) == len(everything.payloads)
+            for watcher in storm.watchers:
+                watcher.check_frames()
+                assert watcher.connections == 1
+            late = await storm.watch(start=1, url=two.url, operation="replay")
+            await late.until_kind("end_of_stream")
+            assert late.received == everything.received
 
 
-async def test_ready_means_a_quorum(tmp_path: Path) -> None:
+async def test_ready_means_a_quorum(cluster: list[NatsServer], tmp_path: Path) -> None:
     """With two of three nodes down nothing can be stored; ready again when one is back."""
-    with nats_cluster(tmp_path / "nats") as cluster:
-        await assembled(cluster)
-        with servers(cluster, tmp_path) as (one, _):
-            await ready(one.url, expected=True)
-            for node in cluster[1:]:
-                node.kill()
-            await ready(one.url, expected=False)
-            await asyncio.to_thread(cluster[1].start)
-            await ready(one.url, expected=True)
-            async with weather(one.url) as storm:
-                assert await storm.publisher().publish(LAST) == 1
+    with servers(cluster, tmp_path) as (one, _):
+        await ready(one.url, expected=True)
+        for node in cluster[1:]:
+            node.kill()
+        await ready(one.url, expected=False)
+        await asyncio.to_thread(cluster[1].start)
+        await ready(one.url, expected=True)
+        async with weather(one.url) as storm:
+            assert await storm.publisher().publish(LAST) == 1
+
+
+@pytest.fixture
+async def backend(cluster: list[NatsServer]) -> AsyncIterator[JetStreamBackend]:
+    """A backend that keeps three copies of everything."""
+    options = replace(
+        brisk(*(server.url for server in cluster)),
+        publish_retry_attempts=10,
+        streams=StreamDefaults(replicas=3),
+    )
+    backend = await JetStreamBackend.open(options, CATALOGUE)
+    yield backend
+    await backend.close()
+
+
+async def publish(backend: JetStreamBackend, count: int, prefix: str) -> list[int]:
+    """Publish until each is stored; the sequences."""
+
+    async def one(number: int) -> int:
+        while True:
+            try:
+                item = notification(payload=number)
+                return (await backend.append(item, key=f"{prefix}{number}")).sequence
+            except StorageFailed:
+                continue
+
+    return await asyncio.gather(*(one(number) for number in range(count)))
+
+
+async def test_nothing_is_lost_with_a_member(
+    cluster: list[NatsServer], backend: JetStreamBackend
+) -> None:
+    """Kill the stream's leader while publishing and following; no gap, no double."""
+    got: list[int] = []
+    async with asyncio.timeout(100), aclosing(backend.tail("ev", 0)) as tail:
+
+        async def follow() -> None:
+            async for entries in tail:
+                got.extend(entry.sequence for entry in entries)
+                if got[-1] >= 600:
+                    return
+
+        following = asyncio.ensure_future(follow())
+        await publish(backend, 200, "a")
+        info = await backend._connection.call("STREAM.INFO.EV")
+        leader = info["cluster"]
+        assert isinstance(leader, dict)
+        member = cluster[int(str(leader["leader"]).removeprefix("n"))]
+        publishing = asyncio.ensure_future(publish(backend, 200, "b"))
+        await eventually(lambda: len(got) > 200)
+        member.kill()
+        await publishing
+        await asyncio.to_thread(member.start)
+        await publish(backend, 200, "c")
+        await following
+    assert got == list(range(1, 601))
+    # Reads may be answered by the member that was away: they wait for it rather than end early.
+    for limit in (50, 500):
+        entries = await read_all(backend, 1, 600, limit=limit)
+        assert [entry.sequence for entry in entries] == list(range(1, 601))

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 import yaml
 from nbclient import NotebookClient
+from support.fuzz import LONG_FAULTS
 from support.process import ServerProcess, server_process
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,13 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     del config["logging"]
     with server_process(config, tmp_path) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _shared_spark(connect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Spark of other tests; in `make faults` the one that a reader's notebook starts."""
+    if not LONG_FAULTS:
+        monkeypatch.setenv("SPARK_REMOTE", connect)
 
 
 @pytest.mark.slow
