@@ -1,5 +1,6 @@
 """The page from figures that were never in a lake. No Spark."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
@@ -21,7 +22,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 MANY = 100
 
 
-def _table(name: str, rows: list[tuple[object, ...]]) -> pa.Table:
+def _table(name: str, rows: Sequence[tuple[object, ...]]) -> pa.Table:
     columns = zip(*rows, strict=True)
     types = zip(columns, SCHEMAS[name], strict=True)
     return pa.table([pa.array(c, f.type) for c, f in types], schema=SCHEMAS[name])
