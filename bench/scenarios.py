@@ -8,7 +8,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import quantiles
 from time import monotonic
 
@@ -104,42 +104,82 @@ Load = Callable[[World], AsyncIterator[Value | Failed]]
 
 
 async def crowd(world: World) -> AsyncIterator[Value | Failed]:
-    """Thousands of watchers, some of whom leave while others come, and a steady rate of notify."""
+    """Thousands of watchers, some of whom leave while others come, and a steady rate of notify.
+
+    Twice: the first crowd shows how much memory the allocator keeps for the next one, the second
+    that a crowd leaves nothing behind.
+    """
+    first = await _gather(world, min(60, world.amounts.seconds))
+    first.leave()
+    before = await world.begin()
+    there = await _gather(world, world.amounts.seconds)
+    for fault in there.wrong:
+        yield fault
+    yield Value("watchers that stayed", "", (len(there.staying),))
+    yield Value("watchers that came meanwhile", "", (there.came,))
+    yield Value("watchers that left meanwhile", "", (there.gone,))
+    for value in _times("notify", there.offer.answers):
+        yield value
+    for value in _percentiles("from notify to a watcher", there.delays):
+        yield value
+    there.leave()
+    async for item in world.end(before):
+        yield item
+
+
+@dataclass(slots=True)
+class _Crowd:
+    """Watchers and callers, and what became of them."""
+
+    staying: list[Watcher]
+    passing: deque[Watcher]
+    observer: Observer
+    offer: Offer
+    came: int = 0
+    gone: int = 0
+    delays: list[float] = field(default_factory=list)
+    """From notify to the observer."""
+    wrong: list[Failed] = field(default_factory=list)
+
+    async def change(self, port: int, wanted: Sequence[bytes], per_second: int) -> None:
+        """Let some leave and others come, until this is cancelled."""
+        while per_second:
+            for _ in range(min(10, len(self.passing))):
+                self.passing.popleft().leave()
+                self.gone += 1
+            new = await open_watchers(port, random.choices(wanted, k=10))
+            self.passing.extend(new)
+            self.came += len(new)
+            await asyncio.sleep(10 / per_second)
+
+    def leave(self) -> None:
+        """Hang up."""
+        for watcher in (*self.staying, *self.passing, self.observer):
+            watcher.leave()
+        self.offer.hang_up()
+
+
+async def _gather(world: World, seconds: int) -> _Crowd:
+    """Let a crowd watch for a while; it is still there afterwards."""
     amounts, port = world.amounts, world.server.port
     wanted = [watch_request(STEPS[n % len(STEPS)]) for n in range(amounts.watchers)]
-    warming = await open_watchers(port, wanted)
-    await _warm_up(port, notify_requests(), amounts)
-    for watcher in warming:
-        watcher.leave()
-    before = await world.begin()
-    # Half of them stay; it is the others who come and go.
-    staying = await open_watchers(port, wanted[::2])
-    passing = deque(await open_watchers(port, wanted[1::2]))
     _, observer = await asyncio.get_running_loop().create_connection(
         lambda: Observer(watch_request()), HOST, port
     )
     await observer.opened
-    offer = Offer(notify_requests())
+    # Half of them stay; it is the others who come and go.
+    there = _Crowd(
+        await open_watchers(port, wanted[::2]),
+        deque(await open_watchers(port, wanted[1::2])),
+        observer,
+        Offer(notify_requests()),
+    )
+    staying, offer = there.staying, there.offer
     await offer.connect(port, CALLERS)
-    came, gone = 0, 0
-
-    async def change() -> None:
-        nonlocal came, gone
-        while amounts.churn:
-            for _ in range(min(10, len(passing))):
-                passing.popleft().leave()
-                gone += 1
-            new = await open_watchers(
-                port, [wanted[random.randrange(len(wanted))] for _ in range(10)]
-            )
-            passing.extend(new)
-            came += len(new)
-            await asyncio.sleep(10 / amounts.churn)
-
     rates = _Rates(world.track, lambda: sum(watcher.count for watcher in staying), offer)
     async with world.watched(rates.look):
-        changing = asyncio.create_task(change())
-        await offer.run(amounts.rate, amounts.seconds)
+        changing = asyncio.create_task(there.change(port, wanted, amounts.churn))
+        await offer.run(amounts.rate, seconds)
         changing.cancel()
         with suppress(asyncio.CancelledError):
             await changing
@@ -147,22 +187,10 @@ async def crowd(world: World) -> AsyncIterator[Value | Failed]:
         each = Counter(answer.number % len(STEPS) for answer in stored)
         due = [each[n % len(STEPS)] for n in range(0, len(wanted), 2)]
         await _until(lambda: sum(watcher.count for watcher in staying) >= sum(due))
-    for fault in _wrong_counts(staying, due, offer, len(stored)):
-        yield fault
-    yield Value("watchers that stayed", "", (len(staying),))
-    yield Value("watchers that came meanwhile", "", (came,))
-    yield Value("watchers that left meanwhile", "", (gone,))
-    for value in _times("notify", offer.answers):
-        yield value
+    there.wrong += _wrong_counts(staying, due, offer, len(stored))
     sent = {answer.sequence: answer.sent_at for answer in stored}
-    delays = [at - sent[number] for number, at in observer.seen if number in sent]
-    for value in _percentiles("from notify to a watcher", delays):
-        yield value
-    for watcher in (*staying, *passing, observer):
-        watcher.leave()
-    offer.hang_up()
-    async for item in world.end(before):
-        yield item
+    there.delays += [at - sent[number] for number, at in observer.seen if number in sent]
+    return there
 
 
 async def overload(world: World) -> AsyncIterator[Value | Failed]:
