@@ -12,7 +12,7 @@ from aviso_server.cli.commands import app
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.delivery.ledger import LedgerLine
 from aviso_server.pipeline.delivery.target import Target
-from aviso_server.pipeline.history.plan import planned, question
+from aviso_server.pipeline.history.plan import make_plan, question
 from aviso_server.pipeline.replay.options import ReplayServer
 from aviso_server.pipeline.replay.server import open_ledger
 
@@ -82,7 +82,7 @@ def test_what_is_there_already(tmp_path: Path) -> None:
     state = ("--state", str(tmp_path / "state"), "--to-server", "http://127.0.0.1:1")
     asked = question("ev", lake=place)
     server = ReplayServer(target=Target(url=state[-1]), state=Path(state[1]))
-    ledger = open_ledger(planned(asked), server, chunk=10)
+    ledger = open_ledger(make_plan(asked), server, chunk=10)
     ledger.note(LedgerLine(3, target=7, published=3, complete=True))
     ledger.close()
     code, output = invoke("ev", *known, *state)

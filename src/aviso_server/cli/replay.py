@@ -239,12 +239,12 @@ def need_spark() -> None:
 
 
 def _run(question: "Question", target: "ReplayFiles | ReplayServer", spark: "SparkOptions") -> None:
-    from aviso_server.pipeline.history.plan import planned  # noqa: PLC0415 - loaded when used
+    from aviso_server.pipeline.history.plan import make_plan  # noqa: PLC0415 - loaded when used
     from aviso_server.pipeline.replay.job import earlier_outcome, run  # noqa: PLC0415
     from aviso_server.pipeline.replay.options import ReplayFiles, ReplayOptions  # noqa: PLC0415
 
     begun = time.monotonic()
-    plan, options = planned(question), ReplayOptions(question=question, target=target)
+    plan, options = make_plan(question), ReplayOptions(question=question, target=target)
     outcome = earlier_outcome(options, plan)
     if outcome is None:
         with sparked.session(spark) as session, _shown(question.event_type) as report:

@@ -21,7 +21,7 @@ from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.source import LakeBehind
-from aviso_server.pipeline.history.plan import planned, question
+from aviso_server.pipeline.history.plan import make_plan, question
 from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.failure import DataLost
 
@@ -200,14 +200,14 @@ async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
         with pytest.raises(LogReplaced, match=r"ends at sequence 4.*has it up to 10"):
             await archive(place, {"servers": url}, known)
     with pytest.raises(LogReplaced, match="ends at sequence 4"):
-        await asyncio.to_thread(planned, question("storm", lake=place, log=url))
+        await asyncio.to_thread(make_plan, question("storm", lake=place, log=url))
     async with log_at(url) as log:
         await fill(log, "storm", range(104, 120))
     for known in (checkpoint, Checkpoint()):
         with pytest.raises(LogReplaced, match=r"ends at sequence 20, stored sequence 10 at"):
             await archive(place, {"servers": url}, known)
     with pytest.raises(LogReplaced, match="ends at sequence 20, stored sequence 10 at"):
-        await asyncio.to_thread(planned, question("storm", lake=place, log=url))
+        await asyncio.to_thread(make_plan, question("storm", lake=place, log=url))
 
 
 async def test_a_stream_replaced_between_two_micro_batches_is_refused(

@@ -10,7 +10,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import EventTypeSnapshot
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.history.files import LakeScope, address, chosen, look
+from aviso_server.pipeline.history.files import LakeScope, address, choose_files, look
 
 DAY_NS = 86_400_000_000_000
 SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0))
@@ -40,8 +40,8 @@ def place(tmp_path: Path) -> Place:
 def numbers(place: Place, part: LakeScope, *, hidden: bool = False) -> list[int]:
     """The files chosen, counted from 0."""
     ours = look(place).of("mars")
-    every = chosen(ours, LakeScope(), hidden=True)
-    return [every.index(path) for path in chosen(ours, part, hidden=hidden)]
+    every = choose_files(ours, LakeScope(), hidden=True)
+    return [every.index(path) for path in choose_files(ours, part, hidden=hidden)]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_statistics_prune(place: Place, part: LakeScope, expected: list[int]) ->
 def test_other_event_types_are_not_opened(place: Place) -> None:
     """Each has its own files."""
     filled(place, [record(1, "other")])
-    assert len(chosen(look(place).of("other"), LakeScope())) == 1
-    assert chosen(look(place).of("nobody"), LakeScope()) == []
+    assert len(choose_files(look(place).of("other"), LakeScope())) == 1
+    assert choose_files(look(place).of("nobody"), LakeScope()) == []
 
 
 def test_files_of_hidden_rows_are_not_opened(place: Place) -> None:
@@ -113,5 +113,5 @@ def test_a_shelf_is_of_one_version(place: Place) -> None:
     """Files and mark that were looked at do not change when the archive goes on."""
     before: EventTypeSnapshot = look(place).of("mars")
     filled(place, [record(61)])
-    assert (before.through, len(chosen(before, LakeScope()))) == (60, 6)
+    assert (before.through, len(choose_files(before, LakeScope()))) == (60, 6)
     assert (look(place).of("mars").through, len(numbers(place, LakeScope()))) == (61, 7)

@@ -20,9 +20,9 @@ from aviso_server.lake.layout import NOTIFICATION_TABLE, RECORD, Place
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline import archived, history
-from aviso_server.pipeline.history.fields import column_names, typed
+from aviso_server.pipeline.history.fields import column_names, with_fields
 from aviso_server.pipeline.history.frame import FEW, TABLE, answer
-from aviso_server.pipeline.history.plan import planned, question
+from aviso_server.pipeline.history.plan import make_plan, question
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def test_spark_opens_only_what_was_chosen(spark: SparkSession, place: Place) -> 
     """The plan decides the files, and comparisons go down to the row groups."""
     for begin in (1, 11, 21):
         filled(place, [record(n) for n in range(begin, begin + 10)])
-    plan = planned(question("mars", lake=place, start=15, end=18))
+    plan = make_plan(question("mars", lake=place, start=15, end=18))
     rows = answer(spark, plan)
     assert len(rows.inputFiles()) == len(plan.files) == 1
     assert sequences(rows) == [15, 16, 17, 18]
@@ -159,7 +159,7 @@ def test_fields_as_columns(spark: SparkSession) -> None:
         ],
         "identifier map<string,string>",
     )
-    found = typed(rows, extreme).drop("identifier")
+    found = with_fields(rows, extreme).drop("identifier")
     assert found.dtypes == [
         ("region", "string"),
         ("run_time", "string"),
@@ -172,7 +172,7 @@ def test_fields_as_columns(spark: SparkSession) -> None:
         (None, None, None, -0.5),
         (None, None, None, None),
     ]
-    dates = typed(rows, polygon).select("date").collect()
+    dates = with_fields(rows, polygon).select("date").collect()
     assert [row.date for row in dates] == [None, None, date(2026, 1, 31), date(2026, 1, 31)]
     assert column_names(polygon, RECORD.names) == {"date": "date", "time": "time_field"}
     assert column_names(Schema(event_type="x", generic=True), ()) == {}

@@ -22,7 +22,7 @@ from aviso_server.pipeline.history.plan import (
     LAKE_VARIABLE,
     LOG_VARIABLE,
     HistoryPlan,
-    planned,
+    make_plan,
     question,
 )
 from aviso_server.pipeline.source.failure import BadOption, Unreached
@@ -73,7 +73,7 @@ def test_the_mark_divides(
 ) -> None:
     """The lake answers up to its mark, the log above it up to its end."""
     asked = question("ev", lake=lake, log=store.url, start=start, end=end)
-    assert parts(planned(asked)) == expected
+    assert parts(make_plan(asked)) == expected
 
 
 def test_times_become_sequences_in_either_tier(store: NatsServer, lake: str) -> None:
@@ -82,12 +82,12 @@ def test_times_become_sequences_in_either_tier(store: NatsServer, lake: str) -> 
 
     def between(first: int, last: int) -> tuple[int, int]:
         points = {"start": rfc3339(times[first - 1]), "end": rfc3339(times[last - 1])}
-        plan = planned(question("ev", lake=lake, log=store.url, **points))  # type: ignore[arg-type]
+        plan = make_plan(question("ev", lake=lake, log=store.url, **points))  # type: ignore[arg-type]
         return plan.first, plan.last
 
     assert [between(3, 5), between(3, 17), between(15, 17)] == [(3, 5), (3, 17), (15, 17)]
-    early = planned(question("ev", lake=lake, log=store.url, end="2001-01-01 00:00:00"))
-    late = planned(question("ev", lake=lake, log=store.url, start="2101-01-01 00:00:00"))
+    early = make_plan(question("ev", lake=lake, log=store.url, end="2001-01-01 00:00:00"))
+    late = make_plan(question("ev", lake=lake, log=store.url, start="2101-01-01 00:00:00"))
     assert not early.files
     assert early.source is None
     assert not late.files
@@ -106,41 +106,41 @@ def test_times_of_a_lake_alone(tmp_path: Path) -> None:
             "start": at + timedelta(microseconds=first),
             "end": (at + timedelta(microseconds=last)).replace(tzinfo=None),
         }
-        plan = planned(question("mars", lake=place, **points))  # type: ignore[arg-type]
+        plan = make_plan(question("mars", lake=place, **points))  # type: ignore[arg-type]
         return plan.first, plan.last
 
     assert between(2, 3) == (2, 3)
     assert between(4, 5) == (6, 3)
     assert between(5, 20) == (6, 9)
-    assert planned(question("mars", lake=place, start=at + timedelta(days=1))).files == []
+    assert make_plan(question("mars", lake=place, start=at + timedelta(days=1))).files == []
 
 
 def test_the_schema_comes_from_the_stream(store: NatsServer, lake: str) -> None:
     """So a filter means what it means to the server; one given wins, and without any it is text."""
-    plan = planned(question("ev", lake=lake, log=store.url, filter='{"region": "odd"}'))
+    plan = make_plan(question("ev", lake=lake, log=store.url, filter='{"region": "odd"}'))
     assert not plan.schema.generic
     assert plan.wanted is not None
     assert plan.wanted.exact == (("region", "odd"),)
     assert plan.source is not None
     assert json.loads(plan.source["filter"]) == {"region": "odd"}
     with pytest.raises(BadOption, match="Unknown field 'reg'"):
-        planned(question("ev", lake=lake, log=store.url, filter={"reg": "odd"}))
-    assert planned(question("ev", lake=lake, filter={"reg": 5})).wanted is not None
+        make_plan(question("ev", lake=lake, log=store.url, filter={"reg": "odd"}))
+    assert make_plan(question("ev", lake=lake, filter={"reg": 5})).wanted is not None
     with pytest.raises(BadOption, match="Unknown field 'reg'"):
-        planned(question("ev", lake=lake, filter={"reg": 5}, schemas=OPEN.schemas))
+        make_plan(question("ev", lake=lake, filter={"reg": 5}, schemas=OPEN.schemas))
 
 
 def test_a_whole_request_is_a_filter_too(lake: str) -> None:
     """With its event type, which must be the one asked about; an empty one asks for everything."""
     asked = {"event_type": "ev", "identifier": {}}
-    assert planned(question("ev", lake=lake, filter=asked)).wanted is None  # type: ignore[arg-type]
+    assert make_plan(question("ev", lake=lake, filter=asked)).wanted is None  # type: ignore[arg-type]
     with pytest.raises(BadOption, match="the filter is for 'ev'"):
-        planned(question("mars", lake=lake, filter=asked))  # type: ignore[arg-type]
+        make_plan(question("mars", lake=lake, filter=asked))  # type: ignore[arg-type]
 
 
 def test_fewer_sequences_of_a_plan(store: NatsServer, lake: str) -> None:
     """A plan is cut without another look; pieces never reach beyond it."""
-    plan = planned(question("ev", lake=lake, log=store.url, start=3, end=18))
+    plan = make_plan(question("ev", lake=lake, log=store.url, start=3, end=18))
     assert parts(plan.between(1, 10)) == ((3, 10), 2, None)
     assert parts(plan.between(11, 14)) == ((11, 12), 1, (13, 14))
     assert parts(plan.between(15, 99)) == ((15, 12), 0, (15, 18))
@@ -152,8 +152,8 @@ def test_where_to_look_may_come_from_the_environment(
     """The variables of the server; whoever says one of the two means only that."""
     monkeypatch.setenv(LAKE_VARIABLE, lake)
     monkeypatch.setenv(LOG_VARIABLE, store.url)
-    assert parts(planned(question("ev"))) == ((1, 12), 2, (13, 20))
-    assert parts(planned(question("ev", lake=lake))) == ((1, 12), 2, None)
+    assert parts(make_plan(question("ev"))) == ((1, 12), 2, (13, 20))
+    assert parts(make_plan(question("ev", lake=lake))) == ((1, 12), 2, None)
     monkeypatch.delenv(LAKE_VARIABLE)
     monkeypatch.delenv(LOG_VARIABLE)
     with pytest.raises(BadOption, match="say where the notifications are"):
@@ -172,15 +172,15 @@ def test_where_to_look_may_come_from_the_environment(
 def test_bad_questions(lake: str, wrong: dict[str, object], message: str) -> None:
     """One line says what is wrong."""
     with pytest.raises(BadOption, match=message):
-        planned(question("ev", lake=lake, **wrong))  # type: ignore[arg-type]
+        make_plan(question("ev", lake=lake, **wrong))  # type: ignore[arg-type]
 
 
 def test_missing_lake_and_log_are_errors(lake: str, tmp_path: Path) -> None:
     """Not an empty answer."""
     with pytest.raises(LakeFailed):
-        planned(question("ev", lake=str(tmp_path / "none")))
+        make_plan(question("ev", lake=str(tmp_path / "none")))
     with pytest.raises(Unreached):
-        planned(question("ev", lake=lake, log="nats://127.0.0.1:1"))
+        make_plan(question("ev", lake=lake, log="nats://127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("first", ["aviso_server.pipeline", "aviso_server.pipeline.history.plan"])

@@ -27,7 +27,7 @@ _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DATE = r"^([0-9]{4})-?([0-9]{2})-?([0-9]{2})$"
 
 
-def typed(rows: DataFrame, schema: Schema) -> DataFrame:
+def with_fields(rows: DataFrame, schema: Schema) -> DataFrame:
     """The rows with a column for each field of the schema, in its order."""
     names = column_names(schema, rows.columns)
     fields = [(field, names[field.name]) for field in schema.fields if field.name in names]

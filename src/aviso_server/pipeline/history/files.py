@@ -4,7 +4,6 @@ The log of the table tells the sequences, times and boxes of every file. Files t
 is asked for, or whose every row is hidden, are not opened. There is no Spark here.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aviso_server.core.geometry import Box
@@ -49,25 +48,22 @@ def look(place: Place) -> Snapshot:
     return Snapshot(FileIndex(table), DeadLetterTable(place).look(), Tombstones(place).look())
 
 
-def chosen(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:
+def choose_files(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:
     """The files that may hold rows of the part, below the table's folder, by first sequence.
 
     With ``hidden`` those of deleted and wiped notifications too.
     """
-    return [] if ours.files is None else list(_chosen(ours, part, hidden=hidden))
-
-
-def _chosen(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool) -> Iterator[str]:
-    assert ours.files is not None  # noqa: S101 - the caller looked
-    ranges = ours.files.ranges
+    if ours.files is None:
+        return []
+    paths, ranges = [], ours.files.ranges
     last = min(part.last, ours.through)
     for number in ranges.rising(part.first, last, box=part.box, since=part.since_ns):
         if ranges.since[number] > part.until_ns:
             continue
         lowest = max(part.first, int(ranges.first[number]))
-        if not hidden and ours.hidden.after(lowest) > min(last, int(ranges.last[number])):
-            continue
-        yield ours.files.path(number)
+        if hidden or ours.hidden.after(lowest) <= min(last, int(ranges.last[number])):
+            paths.append(ours.files.path(number))
+    return paths
 
 
 def address(place: Place, path: str) -> str:

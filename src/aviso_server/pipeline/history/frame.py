@@ -28,9 +28,9 @@ from aviso_server.lake.ranges import MOST
 from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.datasource import register
-from aviso_server.pipeline.history.fields import typed as with_fields
-from aviso_server.pipeline.history.files import LakeScope, address, chosen, look
-from aviso_server.pipeline.history.plan import Asked, HistoryPlan, Point, Where, planned, question
+from aviso_server.pipeline.history.fields import with_fields
+from aviso_server.pipeline.history.files import LakeScope, address, choose_files, look
+from aviso_server.pipeline.history.plan import Asked, HistoryPlan, Point, Where, make_plan, question
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK
 from aviso_server.pipeline.spark.hadoop import hadoop_options
@@ -76,10 +76,12 @@ def archived(  # noqa: PLR0913 - each is a way to ask for less
         MOST if end_ns is None else end_ns,
         region(wanted),
     )
-    return in_view(spark, place, look(place), part, event_types, wanted=wanted, hidden=hidden)
+    return snapshot_frame(
+        spark, place, look(place), part, event_types, wanted=wanted, hidden=hidden
+    )
 
 
-def in_view(
+def snapshot_frame(
     spark: SparkSession,
     place: Place,
     view: Snapshot,
@@ -92,12 +94,13 @@ def in_view(
     """The same of a lake that was looked at before, so that several frames show one version."""
     names = view.index.event_types if event_types is None else dict.fromkeys(event_types)
     frames = [
-        shelved(spark, place, view.of(name), part, wanted=wanted, hidden=hidden) for name in names
+        event_type_frame(spark, place, view.of(name), part, wanted=wanted, hidden=hidden)
+        for name in names
     ]
     return _together(spark, [frame for frame in frames if frame is not None])
 
 
-def shelved(
+def event_type_frame(
     spark: SparkSession,
     place: Place,
     ours: EventTypeSnapshot,
@@ -107,7 +110,7 @@ def shelved(
     hidden: bool = False,
 ) -> DataFrame | None:
     """One event type; None where no file can hold what is asked for."""
-    paths = chosen(ours, part, hidden=hidden)
+    paths = choose_files(ours, part, hidden=hidden)
     if not paths:
         return None
     if not place.remote:
@@ -155,7 +158,7 @@ def history(  # noqa: PLR0913 - the fields of a replay request, and where to ask
         schemas=schemas,
         fail_on_data_loss=fail_on_data_loss,
     )
-    plan = planned(asked)
+    plan = make_plan(asked)
     rows = answer(spark, plan)
     return with_fields(rows, plan.schema) if typed else rows
 
@@ -164,8 +167,8 @@ def answer(spark: SparkSession, plan: HistoryPlan) -> DataFrame:
     """The rows of a plan, in no order."""
     frames = []
     place = plan.question.place
-    if place is not None and plan.shelf is not None:
-        frames.append(shelved(spark, place, plan.shelf, plan.part, wanted=plan.wanted))
+    if place is not None and plan.snapshot is not None:
+        frames.append(event_type_frame(spark, place, plan.snapshot, plan.part, wanted=plan.wanted))
     if (options := plan.source) is not None:
         register(spark)
         rows = spark.read.format("aviso").options(**options).load()

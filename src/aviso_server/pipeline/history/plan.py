@@ -26,7 +26,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.snapshot import EventTypeSnapshot
-from aviso_server.pipeline.history.files import LakeScope, chosen, look, reader
+from aviso_server.pipeline.history.files import LakeScope, choose_files, look, reader
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.failure import BadOption
@@ -90,7 +90,7 @@ class HistoryPlan:
     first: int
     last: int
     """The sequences asked for, both included; none if ``last < first``."""
-    shelf: EventTypeSnapshot | None = None
+    snapshot: EventTypeSnapshot | None = None
     """The event type in the lake."""
     newest: int = 0
     """The last sequence that lake or log had."""
@@ -98,7 +98,7 @@ class HistoryPlan:
     @property
     def through(self) -> int:
         """Up to here the lake answers, above it the log."""
-        return 0 if self.shelf is None else self.shelf.through
+        return 0 if self.snapshot is None else self.snapshot.through
 
     @property
     def part(self) -> LakeScope:
@@ -108,7 +108,7 @@ class HistoryPlan:
     @property
     def files(self) -> list[str]:
         """The files of the lake that are opened for it."""
-        return [] if self.shelf is None else chosen(self.shelf, self.part)
+        return [] if self.snapshot is None else choose_files(self.snapshot, self.part)
 
     @property
     def source(self) -> dict[str, str] | None:
@@ -155,7 +155,7 @@ def question(  # noqa: PLR0913 - the fields of a replay request, and where to as
     )
 
 
-def planned(asked: Question) -> HistoryPlan:
+def make_plan(asked: Question) -> HistoryPlan:
     """Look at log and lake, in this order; BadOption, Unreached or LakeFailed if it cannot be."""
     start, end = _point("start", asked.start), _point("end", asked.end)
     options = read_options(asked.source(first=1, last=1))

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from aviso_server.lake.outcome import active
-from aviso_server.pipeline.history.fields import typed
+from aviso_server.pipeline.history.fields import with_fields
 from aviso_server.pipeline.history.frame import TABLE, answer
 from aviso_server.pipeline.history.plan import HistoryPlan
 from aviso_server.pipeline.replay.failure import spark_failures
@@ -80,13 +80,13 @@ def check_new(target: ReplayFiles) -> None:
 
 def _rows(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
     rows = answer(spark, plan)
-    return typed(rows, plan.schema) if target.typed else rows
+    return with_fields(rows, plan.schema) if target.typed else rows
 
 
 def _shape(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
     """A frame without rows and with the columns of the output."""
     empty = spark.createDataFrame([], TABLE)
-    return typed(empty, plan.schema) if target.typed else empty
+    return with_fields(empty, plan.schema) if target.typed else empty
 
 
 @dataclass(slots=True)

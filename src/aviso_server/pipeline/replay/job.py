@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from aviso_server.pipeline.history.plan import HistoryPlan, planned
+from aviso_server.pipeline.history.plan import HistoryPlan, make_plan
 from aviso_server.pipeline.replay.files import check_new, write_files
 from aviso_server.pipeline.replay.options import Progress, ReplayFiles, ReplayOptions, ReplayOutcome
 from aviso_server.pipeline.replay.server import publish, server_outcome
@@ -32,7 +32,7 @@ def run(
 
     Whoever starts Spark for it may plan before, and learn sooner that the question is wrong.
     """
-    plan = planned(options.question) if plan is None else plan
+    plan = make_plan(options.question) if plan is None else plan
     if isinstance(options.target, ReplayFiles):
         return write_files(spark, plan, options.target, chunk=options.chunk, report=report)
     return publish(spark, plan, options.target, chunk=options.chunk, report=report)

@@ -16,7 +16,7 @@ from aviso_server.core.geometry import Box
 from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import LakeScope
-from aviso_server.pipeline.history.frame import in_view
+from aviso_server.pipeline.history.frame import snapshot_frame
 from aviso_server.pipeline.report.areas import announced
 from aviso_server.pipeline.report.arrivals import Clock, judged
 from aviso_server.pipeline.report.delays import delays as told_delays
@@ -62,7 +62,7 @@ class Scope:
         part = self.part
         since = part.since_ns - before // timedelta(microseconds=1) * 1000
         asked = LakeScope(since_ns=since, until_ns=part.until_ns, box=box)
-        return in_view(self.spark, self.place, self.view, asked, self.event_types)
+        return snapshot_frame(self.spark, self.place, self.view, asked, self.event_types)
 
 
 def measures(scope: Scope) -> DataFrame:
