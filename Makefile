@@ -7,6 +7,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv downloads side by side and is three times as quick; it does not read pip's files, so where it cannot
+# reach an index pip does it.
+UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python $${PIP_INDEX_URL:+--index-url "$$PIP_INDEX_URL"}
 # Deno checks and formats the scripts of the console; what it remembers stays in the environment.
 DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
@@ -29,13 +32,15 @@ $(VENV)/.server: requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "The venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Installing the pinned dependencies ..."
-	@$(PIP) --require-hashes -r requirements.lock
+	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock >$(VENV)/uv.txt
+	@$(PIP) --require-hashes -r $(VENV)/uv.txt
+	@$(UV) --require-hashes -r requirements.lock 2>/dev/null || $(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.ready: requirements-dev.lock $(VENV)/.server
 	@echo "Installing the development tools ..."
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(UV) --require-hashes -r requirements-dev.lock 2>/dev/null || $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
 run: $(VENV)/.server java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
