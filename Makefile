@@ -108,14 +108,14 @@ unit: setup ## Run the tests, in parallel and in random order
 
 faults: setup java ## Inject every fault for longer, under several seeds, and count
 	@AVISO_FAULTS=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider tests/faults tests/lake/test_outcome.py \
-	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py \
+	  tests/journeys/jetstream/test_full_disk.py tests/journeys/jetstream/test_recover.py tests/journeys/jetstream/test_faults.py \
 	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/archive/test_outcomes.py \
-	  tests/pipeline/spark/test_checkpoint.py tests/pipeline/archive/test_killed.py
+	  tests/pipeline/spark/test_checkpoint.py tests/pipeline/archive/test_killed.py tests/pipeline/test_notebooks.py
 
 soak: setup ## Fuzz for longer, with other examples in every run; then load a server for minutes
 	@AVISO_FUZZ=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider --timeout 1800 tests/fuzz tests/http/test_fuzz.py \
 	  tests/core/test_json.py tests/core/test_batch.py tests/core/test_wire.py tests/core/test_cursor.py tests/core/test_topic.py \
-	  tests/core/fields tests/lake/test_record.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py
+	  tests/core/fields tests/lake/test_record.py tests/lake/test_lake.py tests/relay/test_tiers.py tests/relay/test_seam.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py tests/telemetry
 	@$(BIN)/python bench/run.py soak
 
 bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results

@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.draws import filters, notifications
+from support.fuzz import examples
 from support.lake import BEGIN_NS, everything, filled, record
 
 from aviso_server.core.errors import HistoryFailed
@@ -137,9 +138,7 @@ async def agreed(lake: Lake, model: Model, chance: random.Random, asked: Filter)
         assert await lake.last_until("mixed", ns) == max(until, default=None)
 
 
-@settings(
-    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=examples(8))
 @given(
     st.randoms(use_true_random=False),
     st.lists(notifications(), min_size=4, max_size=4),

@@ -12,6 +12,7 @@ from backends.contract import notification
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.faults import FaultyBackend
+from support.fuzz import examples
 from support.relay import NOW_NS, Reader, Relay, asked, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
@@ -125,7 +126,7 @@ DRAWN = (
 
 
 @given(*DRAWN)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 async def test_every_feed_delivers_exactly_what_it_asked_for(
     script: list[tuple[str, object]], queue_size: int, batch_size: int, keep: Keep | None
 ) -> None:
@@ -134,7 +135,7 @@ async def test_every_feed_delivers_exactly_what_it_asked_for(
 
 
 @given(*DRAWN)
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 async def test_every_feed_delivers_exactly_the_places_it_asked_for(
     script: list[tuple[str, object]], queue_size: int, batch_size: int, keep: Keep | None
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from backends.contract import OPEN
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fuzz import examples
 from support.lake import filled
 from support.metrics import parsed
 from support.plainlake import PlainLake, PlainTable
@@ -265,7 +266,7 @@ def shelved() -> Archives:
     return Archives(PlainLake(table), PlainLake(table), table)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 @given(st.lists(steps, min_size=60, max_size=120), st.sampled_from([1, 4000]))
 async def test_tiers_are_one_past(drawn: list[tuple[str, object]], recent_bytes: int) -> None:
     """Exactly what is visible, once and in order; lost only where no tier has it, and then said."""
@@ -275,7 +276,7 @@ async def test_tiers_are_one_past(drawn: list[tuple[str, object]], recent_bytes:
         await simulation.finish()
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 @given(st.lists(steps, min_size=60, max_size=120), st.sampled_from([1, 4000]))
 async def test_tiers_with_a_real_lake_are_one_past(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[str, object]], recent_bytes: int
