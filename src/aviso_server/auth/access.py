@@ -30,7 +30,7 @@ class Policy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """Who may do what; pure, and asked anew for every request."""
+    """Who may do what; pure, and asked for every request."""
 
     admin_roles: RoleMap
 

@@ -59,7 +59,7 @@ _Told = TypeVar("_Told")
 
 @dataclass(frozen=True, slots=True)
 class LookPace:
-    """How often a look is taken and how long it may last."""
+    """How often a survey is made and how long it may last."""
 
     kept_s: float = 1.0
     within_s: float = 2.0

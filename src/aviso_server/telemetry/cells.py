@@ -26,7 +26,7 @@ _BYTES = 8
 
 
 class CellKey(NamedTuple):
-    """What a claim stands for."""
+    """The meaning of a claim."""
 
     name: str
     labels: tuple[str, ...]

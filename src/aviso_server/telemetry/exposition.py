@@ -107,7 +107,7 @@ class Processes:
 
 
 def _process_metrics(pid: int) -> list[Metric]:
-    """What the kernel tells of one process; nothing when it is gone."""
+    """What the kernel reports of one process; nothing if it is gone."""
     collector = ProcessCollector(pid=lambda: pid, registry=CollectorRegistry())
     return list(collector.collect())
 

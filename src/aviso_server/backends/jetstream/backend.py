@@ -158,7 +158,7 @@ class JetStreamBackend:
             messages, following = await self._messages(schema, first, last, limit, wanted)
             entries = await decode_in_turns(schema, messages, wanted or EVERYTHING)
             passed = len(messages) - len(entries)
-            # Looked at after the read: what was removed meanwhile is then known to be.
+            # Queried after the read, so that what was removed meanwhile is known.
             bounds = (await self._streams.state(schema)).bounds
             return Batch(entries, following, bounds, passed=passed)
         except (Unavailable, Refused, SetupFailed) as error:

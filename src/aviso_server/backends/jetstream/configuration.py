@@ -204,7 +204,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What a stream holds at one instant, as STREAM.INFO tells it."""
+    """What a stream holds at one instant, as STREAM.INFO reports it."""
 
     first: int
     last: int

@@ -98,8 +98,8 @@ class Publisher:
         if not isinstance(sequence, int):
             raise Unavailable("the acknowledgement has no sequence")
         self._streams.note(schema, sequence)
-        # Met while sending again it is most likely our own first copy, but not surely: the key
-        # may have been used before for something else. Whoever asked compares.
+        # Met while sending again it is most likely our own first copy, but not surely: the key may
+        # have been used before for something else. The caller compares.
         return Receipt(sequence, repeated=ack.get("duplicate") is True)
 
     async def _wait(self, attempt: int, error: Exception) -> None:

@@ -202,7 +202,7 @@ class Streams:
         await self._reconcile(schema, info, configuration.with_tokens(wanted, info))
 
     async def _agree(self, schema: Schema, held: StreamState, mark: Mark) -> None:
-        """Let an empty stream go on above the mark; refuse one that contradicts it."""
+        """Let an empty stream continue above the mark; refuse one that contradicts it."""
         await self._agreement.check(schema, held, mark)
         if held.last >= mark.through:
             return
@@ -348,7 +348,7 @@ class Streams:
 
 
 async def inspected(connection: Connection, stream: str) -> tuple[Config, StreamState] | None:
-    """A stream as it is, for those who only read: it is neither made nor changed. None without."""
+    """An existing stream, for those who only read: neither created nor changed. None without."""
     try:
         info = await connection.call(f"STREAM.INFO.{stream}")
     except Refused as error:

@@ -98,9 +98,9 @@ class MemoryBackend:
         return self._find(event_type).last_until(ns)
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        # New records are handed over by the append itself, not read back: a budget smaller than a
-        # burst cannot take one away before it was delivered. The pending list needs no bound of
-        # its own, because the one consumer empties it on every turn of the loop.
+        # New records are passed on by the append itself, not read back: a budget smaller than a
+        # burst cannot remove one before it was delivered. The pending list needs no separate bound,
+        # because the one consumer empties it on every turn of the loop.
         log = self._log_for(event_type)
         pending: list[Entry] = []
         grown = asyncio.Event()
