@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from aviso_server.pipeline.history.frame import archived, history
 else:
     # Importing a folder binds its name here, once. That is done and undone first, so that
-    # ``history`` is the function whoever imports a module of the folder later.
+    # ``history`` is the function even if a module of the folder is imported later.
     from aviso_server.pipeline import history
 
     del history

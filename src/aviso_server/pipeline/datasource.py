@@ -26,7 +26,7 @@ def register(spark: "SparkSession") -> None:
 
 
 class AvisoDataSource(Parcel, DataSource):
-    """What ``format("aviso")`` stands for."""
+    """The meaning of ``format("aviso")``."""
 
     @classmethod
     def name(cls) -> str:

@@ -23,7 +23,7 @@ BYTES_IN_MEMORY = 8 * 1024 * 1024
 """What those may weigh."""
 
 STAGED = "_staged"
-"""Folder of files that no commit has taken; Delta does not look into names that begin so."""
+"""Folder of files that no commit has taken; Delta ignores names that begin like this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Gathered:
             self._stage()
 
     def bundle(self) -> Bundle:
-        """All of them, as they are reported."""
+        """All of them, as reported."""
         if self._files and self._waiting:
             self._stage()
         streams = tuple(_stream(item) for item in self._waiting)

@@ -1,12 +1,12 @@
 """The archive job: carries every notification from the log into the lake, exactly once.
 
 Theory of operation
-- A streaming query reads the log from where the lake ends (source) and commits each micro-batch
-  to the lake once (sink). It can be killed at any moment: the lake's marks tell where to go on.
+- A streaming query reads the log from where the lake ends (source) and commits each micro-batch to
+  the lake once (sink). It can be killed at any moment: the lake's marks say where to resume.
 - A query that fails is started again if waiting may help (spark/query).
 - A checkpoint that Spark would refuse, or that no micro-batch can be done with, is set aside
-  (spark/checkpoint): the marks tell all that it told.
-- A NATS that is not there yet is waited for before Spark is started; with ``once`` only so long.
+  (spark/checkpoint): the marks say all that it said.
+- An unreachable NATS is waited for before Spark is started; with ``once`` only for a time.
 - With ``once`` it ends when what was there at its start is archived.
 """
 
@@ -59,7 +59,7 @@ LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-lo
 
 
 class ArchiveFailed(AvisoError):
-    """The job cannot go on; the message says why in one line."""
+    """The job cannot continue; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ArchiveOptions:
 
     @property
     def source_options(self) -> dict[str, str]:
-        """Everything the source is told."""
+        """All options of the source."""
         return {
             **self.source,
             "eventType": ",".join(self.event_types) or "*",
@@ -127,7 +127,7 @@ def look(options: ArchiveOptions) -> Known:
 def wait_for_log(
     options: ArchiveOptions, stop: threading.Event, *, tell: Callable[[ArchiveSnapshot], None]
 ) -> Known | None:
-    """Where log and lake are, once NATS can be reached; None if told to stop before."""
+    """Where log and lake are, once NATS can be reached; None if stopped before."""
     began = time.monotonic()
     for pause_s in chain(BACKOFF_S, repeat(BACKOFF_S[-1])):
         try:
@@ -167,7 +167,8 @@ class ArchiveJob(StreamingJob):
         """Whether a checkpoint was set aside because nothing could be done with it."""
 
     def run(self) -> None:
-        """Work until all is archived (once) or until stopped; ArchiveFailed if it cannot go on."""
+        """Work until all is archived (once) or until stopped; ArchiveFailed if it cannot
+        continue."""
         self._spark.dataSource.register(LakeStream)
         # On the session, not on a command line, where any user of the machine could read them.
         for name, value in hadoop_options(self._options.place.options).items():
@@ -210,7 +211,7 @@ class ArchiveJob(StreamingJob):
         self._show("running", trouble)
 
     def idle(self) -> None:
-        """Look how far behind the lake is; if that cannot be seen, the query will say why."""
+        """Check how far behind the lake is; if that fails, the query will say why."""
         if self._looks:
             with contextlib.suppress(AvisoError, OSError):
                 self._tally.look(look(self._options), time.time())

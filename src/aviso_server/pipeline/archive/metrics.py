@@ -8,7 +8,7 @@ from aviso_server.pipeline.archive.progress import ArchiveSnapshot
 
 
 class ArchiveMetrics(Collector):
-    """The last snapshot, told as series."""
+    """The last snapshot as series."""
 
     def __init__(self) -> None:
         self._last = ArchiveSnapshot("starting")
@@ -18,7 +18,7 @@ class ArchiveMetrics(Collector):
         self._last = snapshot
 
     def collect(self) -> list[Metric]:
-        """The series as they are now."""
+        """The current series."""
         now = self._last
         lag = GaugeMetricFamily(
             "aviso_archive_lag_notifications",

@@ -1,9 +1,9 @@
-"""How far the archive job is: what Spark tells of its micro-batches, in the words of the log.
+"""How far the archive job is: what Spark reports of its micro-batches, in terms of the log.
 
 Rules
 - Counts are exact: notifications and dead letters are counted by Spark as they pass. Lag is what
-  log and lake had when they were last looked at: with every micro-batch, and every few seconds
-  while one takes longer.
+  log and lake had when they were last checked: with every micro-batch, and every few seconds while
+  one takes longer.
 - ``lag_seconds`` is the age of the oldest notification not yet archived. Right after a micro-batch
   it is an upper bound for it: that one was stored after the newest archived one, and after the
   last time there was no lag.
@@ -41,7 +41,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a look at log and lake found."""
+    """The result of checking log and lake."""
 
     reached: Mapping[str, Reach] = field(default_factory=dict)
     oldest: float | None = None
@@ -92,7 +92,7 @@ def as_json(snapshot: ArchiveSnapshot) -> dict[str, Json]:
 
 
 class ArchiveTally:
-    """Adds up what Spark tells; times are seconds since the epoch, given by the caller."""
+    """Adds up what Spark reports; times are seconds since the epoch, given by the caller."""
 
     def __init__(self, known: Known | None = None) -> None:
         known = known or Known()
@@ -119,7 +119,7 @@ class ArchiveTally:
             if not isinstance(source, dict):
                 continue
             start, end = _offset(source.get("startOffset")), _offset(source.get("endOffset"))
-            # Spark also tells of looks at the log that found nothing.
+            # Spark also reports reads of the log that found nothing.
             if start != end:
                 self._batches += 1
                 self._committed_at = now
@@ -128,7 +128,7 @@ class ArchiveTally:
             self._caught_up = now
 
     def look(self, known: Known, now: float) -> None:
-        """Take what a look at log and lake found."""
+        """Take the result of checking log and lake."""
         self._reached.update(known.reached)
         self._newest = max(self._newest, known.oldest or 0.0)
         if not self._behind():

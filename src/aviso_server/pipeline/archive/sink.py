@@ -2,7 +2,7 @@
 
 Rules
 - A task writes files and reports what it wrote; nothing is visible before the driver commits.
-- Rows of three kinds come in (source/columns): notifications, dead letters, and marks, which tell
+- Rows of three kinds come in (source/columns): notifications, dead letters, and marks, which say
   what a task has read and what it found lost.
 - The driver commits dead letters first, then what was lost, then notifications and marks. All can
   be repeated, and only the last moves the marks: killed in between, everything is done again.
@@ -46,7 +46,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
         self._place = place
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
-        """In a task: write the rows; on failure leave nothing behind."""
+        """In a task: write the rows; on failure leave no files."""
         try:
             writer, letters = FileWriter(self._place), Gathered(self._place)
             try:
@@ -73,8 +73,8 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002 - Spark's name
         """On the driver: remove what the tasks wrote, if it surely was not committed."""
         reports = [item for item in messages if isinstance(item, TaskReport)]
-        # Spark asks for this after a commit that failed, too, while that may even be running. Then
-        # all tasks have reported, and only the commit itself knows what may go.
+        # Spark calls this after a failed commit too, while that may even be running. Then all tasks
+        # have reported, and only the commit itself knows what may be removed.
         if len(reports) < len(messages):
             discard(self._place, [file.path for item in reports for file in item.written])
         unstage(self._place, [path for item in reports for path in item.letters.files])

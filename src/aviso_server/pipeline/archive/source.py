@@ -1,12 +1,12 @@
 """The archive's own data source: the log from where the lake ends, and the lake as its sink.
 
 Rules
-- Where reading begins is asked of the lake, not only of Spark's checkpoint: what lies at or below
-  a mark is not read again. So a checkpoint that is lost or behind costs nothing.
-- A lake that is behind the checkpoint has lost rows that the checkpoint takes for archived. Going
-  on would leave a hole for ever: the job is refused, and the message says what to do.
-- A log that is not the one that was archived (restored from an older copy, or made anew) is not
-  read: before every micro-batch it is compared with the lake at the mark.
+- The lake decides where reading begins, not only Spark's checkpoint: nothing at or below a mark is
+  read again. So a checkpoint that is lost or behind costs nothing.
+- A lake that is behind the checkpoint has lost rows that the checkpoint takes for archived.
+  Continuing would leave a hole for ever: the job is refused, and the message says what to do.
+- A log that is not the archived one (restored from an older copy, or recreated) is not read: before
+  every micro-batch it is compared with the lake at the mark.
 - All of this runs on Spark's driver, which may be a Spark Connect server far away.
 """
 
@@ -34,7 +34,7 @@ from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-lake"
 LAKE, STORAGE = "lake", "storageSecrets"
-"""Options of ours. Spark hides the values of options that are called secret."""
+"""Our own options. Spark hides the values of options that are called secret."""
 
 
 class LakeBehind(AvisoError):
@@ -81,7 +81,7 @@ class LakeStream(Parcel, DataSource):
 
 
 def stream_options(place: Place) -> dict[str, str]:
-    """The options that tell the format which lake."""
+    """The options that name the lake."""
     return {LAKE: place.path, STORAGE: json.dumps(dict(place.options))}
 
 
@@ -100,8 +100,8 @@ class ArchiveReader(StreamReader):
         """Without a checkpoint: from where the lake ends, else from the log's beginning."""
         found = super().initialOffset()
         marks = self._marks(found)
-        # Also where the log begins later by now: what was trimmed meanwhile is lost, and must
-        # not be passed over in silence.
+        # Even if the log begins later by now: what was trimmed meanwhile is lost, and must not be
+        # skipped silently.
         start = {
             name: marks[name].through + 1 if marks[name].through else found[name] for name in found
         }
@@ -125,7 +125,7 @@ class ArchiveReader(StreamReader):
         return super().partitions(cut, end)
 
     def _look(self) -> dict[str, Bounds]:
-        """Where every stream is now; one that was lost and is empty is to go on at its mark."""
+        """Where every stream is now; one that was lost and is empty continues at its mark."""
         found = super()._look()
         empty = {name: end for name, end in found.items() if end.first > end.last}
         for name, mark in self._marks(empty).items():
@@ -147,12 +147,12 @@ class ArchiveReader(StreamReader):
         return marks
 
     def _compare(self, marks: Mapping[str, Mark]) -> None:
-        """LogReplaced unless the log goes on where the lake ends."""
+        """LogReplaced unless the log continues where the lake ends."""
         if any(mark.through for mark in marks.values()):
             ask(self._options, lambda log: check_agreement(log, marks))
         self._compared = True
 
     def _marks(self, names: Iterable[str]) -> dict[str, Mark]:
-        # Opened afresh: a table that was removed meanwhile would still look as it was.
+        # Opened afresh: a table that was removed meanwhile would still look unchanged.
         table = ensure(self._place, NOTIFICATIONS)
         return {name: read_mark(table, name) for name in names}

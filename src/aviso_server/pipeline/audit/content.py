@@ -1,10 +1,10 @@
-"""A number that stands for the content of a row, the same whichever tier the row is from. Pure.
+"""A hash of the content of a row, the same whichever tier the row is from. Pure.
 
-Every byte counts with a weight of its own that depends on where it stands, so a change anywhere
-changes the number, but for one chance in some 2**60. All rows of a batch are done together: two
-passes of numpy over the bytes, no loop over rows.
+Every byte has a weight that depends on its position, so a change anywhere changes the number, but
+for one chance in some 2**60. All rows of a batch are done together: two passes of numpy over the
+bytes, no loop over rows.
 
-It finds accidents, not forgers: whoever can choose the bytes can make two rows look alike.
+It finds accidents, not forgeries: two rows with chosen bytes can be made equal.
 """
 
 from typing import TypeAlias
@@ -16,11 +16,11 @@ Hashes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 _Ints: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
 PLACES = ("topic", "subject")
-"""Where a notification was announced; a log that is read over HTTP does not tell."""
+"""Where a notification was announced; a log that is read over HTTP does not have it."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ABSENT = np.uint64(0xD6E8FEB86659FD93)
-"""Stands for null, which is not the same as empty."""
+"""Represents null, which is not the same as empty."""
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -90,7 +90,7 @@ def _maps(column: pa.MapArray) -> Hashes:
         return np.zeros(0, np.uint64)
     offsets = np.asarray(column.offsets, np.int64)
     begin, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-    # The flat columns are those of the whole batch, also where this is a slice of it.
+    # The flat columns are those of the whole batch, even if this is a slice of it.
     keys = _texts(column.keys.slice(begin, count))
     values = _texts(column.items.slice(begin, count))
     return _without(_sums(_mixed(keys * _FACTORS[1] + values), offsets - begin), column)

@@ -1,8 +1,8 @@
 """What is known of sequences, as rows: who has which, and what is in them. Pure.
 
 A row of evidence is a *run* of sequences of one event type, cut at the borders of blocks so that
-every block can be judged by itself (verdict.py). Runs are few where few sequences are missing, so a
-million notifications are a handful of rows, plus eight bytes each where contents are compared.
+every block can be checked separately (verdict.py). Runs are few where few sequences are missing, so
+a million notifications are a handful of rows, plus eight bytes each where contents are compared.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from aviso_server.lake.ranges import Ints
 from aviso_server.pipeline.audit.content import Hashes
 
 BLOCK = 1_000_000
-"""Sequences that are judged together: some 30 MB."""
+"""Sequences that are checked together: some 30 MB."""
 
 CAP = 100
 """Ranges that are named of each kind; what is beyond is counted, and named by its ends."""
@@ -79,7 +79,7 @@ class Finding:
     first: int
     last: int
     count: int
-    """Sequences of ``first..last`` that it is about; all of them, unless too many to be named."""
+    """Sequences of ``first..last`` it concerns; all of them, unless too many to be named."""
     text: str = ""
 
 
@@ -173,7 +173,7 @@ def name_ranges(kind: Kind, sequences: Ints, *, text: str = "") -> list[Finding]
 
 
 def cap_findings(found: Iterable[Finding], most: int = CAP) -> list[Finding]:
-    """At most so many findings of one kind; the rest becomes one that covers it."""
+    """A bounded number of findings of one kind; the rest becomes one that covers it."""
     ordered = _merged(sorted(found, key=lambda item: (item.first, item.last)))
     if len(ordered) <= most:
         return ordered

@@ -40,7 +40,7 @@ class Exam:
     hash_from: int
     """Contents are compared from this sequence on: the log has nothing below it."""
     places: bool
-    """Whether the log tells topics, which contents then include."""
+    """Whether the log has topics, which contents then include."""
 
 
 def examine_file(place: Place, exam: Exam) -> pa.RecordBatch:

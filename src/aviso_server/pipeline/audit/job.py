@@ -1,12 +1,12 @@
 """The audit job: proves that the lake has what it should have, and names what it has not.
 
 Theory of operation
-1. The driver looks at one version of the table: its files and its marks, then at dead letters and
-   tombstones, then at where the log begins and ends.
+1. The driver reads one version of the table: its files and its marks, then dead letters and
+   tombstones, then where the log begins and ends.
 2. Spark tasks read every file (examine.py) and every retained sequence of the log, and turn them
    into evidence: runs of sequences, with eight bytes of content each where lake and log overlap.
-3. Evidence is gathered by event type and block of sequences, and judged (verdict.py).
-4. The driver adds verdicts up. It never sees a row, only ranges, and only so many of each kind.
+3. Evidence is gathered by event type and block of sequences, and checked (verdict.py).
+4. The driver adds verdicts up. It never sees a row, only ranges, in a bounded number of each kind.
 
 Nothing is written, so the job may run beside everything else.
 """
@@ -108,7 +108,7 @@ class AuditReport:
 
     lake: str
     version: int
-    """Of the notifications table that was looked at."""
+    """Of the notifications table that was read."""
     with_log: bool
     event_types: list[Audited]
 
@@ -234,7 +234,7 @@ def _known(spark: SparkSession, subjects: Mapping[str, Subject], tombstones: Hid
             rows.span("retained", *item.retained)
         for side, ranges in (("hidden", tombstones.hidden), ("gone", tombstones.lost)):
             for first, last in ranges.get(item.event_type, NOTHING).pairs():
-                # What lies outside is nobody's business here.
+                # What lies outside is not considered here.
                 rows.span(side, max(first, item.first), min(last, item.through))
         batches.append(rows.batch())
     table = pa.Table.from_batches(batches or [Rows(NOBODY).batch()])
@@ -358,7 +358,7 @@ def settle(item: Audited, options: AuditOptions) -> None:
     kept = [found for found in item.findings if found.kind == "kept"]
     if not kept:
         return
-    # Tombstones are written before the log is touched, and were looked at before the log was read.
+    # Tombstones are written before the log is touched, and were read before the log.
     hidden = Tombstones(options.place).look().hidden.get(item.event_type, NOTHING)
     rest = [found for found in item.findings if found.kind != "kept"]
     for found in kept:

@@ -1,4 +1,4 @@
-"""Judging one block of an event type: evidence in, findings and counts out. Pure.
+"""Checking one block of an event type: evidence in, findings and counts out. Pure.
 
 Theory of operation
 Every side of the evidence becomes an array over the block's sequences, and each kind of finding is
@@ -9,7 +9,7 @@ What is proved
 - A sequence that should be there and is in no file, is no dead letter and has no tombstone is a
   *hole*, unless the log still covers it. Then the log decides: it has it (*missing*), or it has
   been deleted there too, and lake and log agree.
-- A hole below the log's beginning may have been a deletion that nobody wrote down. Nobody can tell.
+- A hole below the log's beginning may have been an unrecorded deletion. This cannot be decided.
 """
 
 from dataclasses import dataclass, field, fields
@@ -36,7 +36,7 @@ class AuditTally:
     present: int = 0
     """Visible notifications."""
     letters: int = 0
-    """Dead letters, which are there too."""
+    """Dead letters, which are present too."""
     deleted: int = 0
     """Hidden by a tombstone, whether or not their rows are still in files."""
     absent: int = 0
@@ -46,7 +46,7 @@ class AuditTally:
     unread: int = 0
     """In files that cannot be read."""
     holes: int = 0
-    """Nobody knows why they are not there."""
+    """Missing for an unknown reason."""
     missing: int = 0
     """In the log and not in the lake."""
     hidden_rows: int = 0
@@ -67,7 +67,7 @@ class BlockVerdict:
     tally: AuditTally
     findings: list[Finding] = field(default_factory=list)
     edges: tuple[int, int, int, int] | None = None
-    """First and last sequence with a time, and their times: for whoever judges the next block."""
+    """First and last sequence with a time, and their times: for checking the next block."""
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 Result: TypeAlias = Accepted | Refused
-"""What became of one notification."""
+"""The result of one notification."""
 
 _ANSWER = msgspec.json.Decoder(_Answer)
 _REFUSED = msgspec.json.Decoder(Refused)
@@ -125,7 +125,7 @@ class Client:
             tries += 1
 
     def stop(self) -> None:
-        """End pauses: whoever waits gives up."""
+        """End pauses: waiting callers give up."""
         self._stopped.set()
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Client:
     def _halve(
         self, left: list[tuple[int, bytes]], reply: Reply, done: dict[int, Result]
     ) -> list[Result]:
-        """Too much for one request, or one spoils it: look for it by halves."""
+        """Too much for one request, or one spoils it: search for it by halves."""
         if len(left) == 1:
             done[left[0][0]] = _problem(reply.body)
         else:
@@ -189,7 +189,7 @@ def _results(url: str, body: bytes) -> list[Result]:
 
 
 def _problem(body: bytes) -> Refused:
-    """The error of a whole request; its text, where it is no JSON of ours."""
+    """The error of a whole request; its text, if it is not our JSON."""
     try:
         return _REFUSED.decode(body)
     except UNREADABLE:

@@ -8,8 +8,8 @@ knows, and the next run finds out:
 - The same notification has the same idempotency key in every run. While the server remembers keys
   (120 s), whatever is sent again is not stored again. That covers a request that is still on its
   way when the next run begins.
-- Before it sends anything, a run looks at what the server stored after the last line of the
-  ledger, and leaves out what is there (reconcile.py). That covers everything older.
+- Before it sends anything, a run checks what the server stored after the last line of the ledger,
+  and skips what is there (reconcile.py). That covers everything older.
 """
 
 from collections.abc import Callable, Iterator, Mapping

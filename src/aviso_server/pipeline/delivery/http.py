@@ -7,7 +7,7 @@ import urllib3
 
 
 class NoAnswer(Exception):
-    """No answer came: nobody can say whether the server has done what it was asked to."""
+    """No answer came: it is unknown whether the server has done what it was asked to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class LedgerHead:
     last: int
     """Positions that are to be delivered."""
     batch: int
-    """Notifications in one request: so many may be at the server and not in the ledger."""
+    """Notifications in one request: that many may be at the server and not in the ledger."""
     chunk: int = 0
     """Positions read together; no request reaches beyond them."""
 
@@ -124,7 +124,7 @@ class Ledger:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep others out of a folder while the block runs; LedgerFailed if somebody is in it."""
+    """Lock a folder while the block runs; LedgerFailed if another process has it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("wb")

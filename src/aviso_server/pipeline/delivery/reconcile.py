@@ -1,9 +1,9 @@
 """What a server has already of the notifications that a killed run may have sent to it.
 
 Rules
-- Only what the server stored after the last sequence that the run knows of is looked at.
+- Only what the server stored after the last sequence known to the run is compared.
 - Notifications are compared by content, as the server's own schema makes it of our request. Equal
-  ones count as often as they are there.
+  ones count as often as they are stored.
 - A replay request must name the required fields, so the server is asked once for each combination
   of their values.
 """
@@ -33,7 +33,7 @@ MARGIN = 0.01
 
 
 class Forgotten(AvisoError):
-    """The server no longer keeps what would tell; the message says what to do."""
+    """The server no longer has what would decide; the message says what to do."""
 
 
 class TargetStream:
@@ -133,10 +133,10 @@ def content(item: Notification) -> Content:
 
 
 def match(contents: Sequence[Content | None], stored: "Counter[Content]") -> list[bool]:
-    """Which of ours are there; of equal ones the first, for they were sent in order.
+    """Which of ours are stored; of equal ones the first, since they were sent in order.
 
     A stream may keep only the newest notification about a thing. So if a later one about the same
-    thing is there, those before it were too: sent now, they would take its place.
+    thing is stored, those before it were too: sent now, they would take its place.
     """
     left = stored.copy()
     held = []

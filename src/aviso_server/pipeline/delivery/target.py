@@ -9,7 +9,7 @@ from aviso_server.core.json import Json, compact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Its address, who we are there, how much goes into one request, and how fast."""
+    """Its address, our credentials, how much goes into one request, and how fast."""
 
     url: str
     """Of the server, without ``/api/v1``."""

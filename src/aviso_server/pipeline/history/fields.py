@@ -1,4 +1,4 @@
-"""Identifier fields as columns of their own, with the types of the schema.
+"""Identifier fields as separate columns, with the types of the schema.
 
     IntHandler                          bigint
     FloatHandler                        double
@@ -35,7 +35,7 @@ def with_fields(rows: DataFrame, schema: Schema) -> DataFrame:
 
 
 def column_names(schema: Schema, taken: Iterable[str]) -> dict[str, str]:
-    """The column of each field that gets one. Spark does not tell names apart by case."""
+    """The column of each field that gets one. Spark does not distinguish names by case."""
     used = {name.lower() for name in taken}
     names = {}
     for field in schema.fields:

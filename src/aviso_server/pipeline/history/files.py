@@ -1,7 +1,7 @@
 """Which files of the lake a query has to open, decided before Spark sees a path.
 
-The log of the table tells the sequences, times and boxes of every file. Files that cannot hold what
-is asked for, or whose every row is hidden, are not opened. There is no Spark here.
+The log of the table has the sequences, times and boxes of every file. Files that cannot match, or
+whose every row is hidden, are not opened. There is no Spark here.
 """
 
 from dataclasses import dataclass
@@ -38,9 +38,9 @@ class LakeScope:
 
 
 def look(place: Place) -> Snapshot:
-    """The lake as it is now; LakeFailed where there is none.
+    """The current lake; LakeFailed if there is none.
 
-    Tombstones are looked at last: whoever deletes writes one before anything is removed.
+    Tombstones are read last: a deletion writes one before anything is removed.
     """
     table = find(place, NOTIFICATIONS)
     if table is None:

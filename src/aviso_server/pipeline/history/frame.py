@@ -1,8 +1,8 @@
 """Years of notifications as one DataFrame: the lake, and what only the log has yet.
 
 Theory of operation
-The log is looked at first, then the lake: its files, its marks and its tombstones, all of one
-version. What lies up to the mark of an event type comes from the lake and what lies above it from
+The log is queried first, then the lake: its files, its marks and its tombstones, all of one
+version. Everything up to the mark of an event type comes from the lake and everything above it from
 the log, so each notification comes once, whatever the archive job commits meanwhile. What retention
 removes from the log between the look and the read is an error of the read, never a silent gap.
 
@@ -39,8 +39,8 @@ FEW = 16
 """Ranges of hidden sequences that Spark compares itself; more of them go through Arrow."""
 
 LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-"""Paths beyond which Spark looks for files with a job of one task each: on a disk that takes ten
-times as long as looking, so it is set out of reach on sessions that read a local lake."""
+"""Paths beyond which Spark lists files with a job of one task each: on a disk that takes ten times
+as long as listing them, so it is set out of reach on sessions that read a local lake."""
 
 _NS_PER_DAY = 86_400_000_000_000
 
@@ -91,7 +91,7 @@ def snapshot_frame(
     wanted: Filter | None = None,
     hidden: bool = False,
 ) -> DataFrame:
-    """The same of a lake that was looked at before, so that several frames show one version."""
+    """The same of a snapshot taken before, so that several frames show one version."""
     names = view.index.event_types if event_types is None else dict.fromkeys(event_types)
     frames = [
         event_type_frame(spark, place, view.of(name), part, wanted=wanted, hidden=hidden)
@@ -144,7 +144,7 @@ def history(  # noqa: PLR0913 - the fields of a replay request, and where to ask
     """Every notification of an event type that was asked for, once, from lake and log together.
 
     ``lake`` is a path or URL; ``log`` the address of NATS or of a server, or options of the source.
-    Without both the environment of the server is looked at. ``filter`` is the identifier of a
+    Without both the environment variables of the server are used. ``filter`` is the identifier of a
     replay request. ``start`` and ``end`` are sequences (int) or times, both inclusive. ``typed``
     adds the identifier's fields as columns (docs/jobs/history.md).
     """

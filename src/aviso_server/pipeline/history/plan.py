@@ -3,8 +3,8 @@
 Rules
 - Times become sequences, as in a replay over HTTP: from the first one stored at or after the start
   to the last one stored at or before the end.
-- The log is looked at before the lake. What lies up to the mark of the lake comes from the lake,
-  what lies above it from the log, up to where the log ended at that look.
+- The log is queried before the lake. Everything up to the mark of the lake comes from the lake,
+  everything above it from the log, up to where the log ended then.
 - A log that is not the one that was archived is refused: together they would be no history.
 - The schema is the one given, else the one the log knows, else none: then fields are plain texts.
 """
@@ -35,7 +35,7 @@ from aviso_server.pipeline.source.options import At, Moment, SourceOptions, read
 
 LAKE_VARIABLE = "AVISOSERVER_LAKE__PATH"
 LOG_VARIABLE = "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__NATS_URL"
-"""Where lake and log are if nobody says: the variables that configure the server."""
+"""Where lake and log are by default: the variables that configure the server."""
 
 Where: TypeAlias = Mapping[str, str] | str | None
 """An address, or options of the source."""
@@ -49,7 +49,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What somebody wants to know of one event type."""
+    """A query about one event type."""
 
     event_type: str
     place: Place | None = None
@@ -81,7 +81,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryPlan:
-    """Where the answer is, as of one look at log and lake."""
+    """Where the answer is, as of one query of log and lake."""
 
     question: Question
     schema: Schema
@@ -254,7 +254,7 @@ def _point(name: str, value: Point) -> At | Moment | None:
 
 
 def log_options(where: Mapping[str, str] | str) -> dict[str, str]:
-    """Options of the source for an address, or as they are."""
+    """Options of the source for an address, or unchanged."""
     if not isinstance(where, str):
         return dict(where)
     http = where.lower().startswith(("http://", "https://"))

@@ -33,7 +33,7 @@ def matches(wanted: Filter) -> Column:
 
 
 def _near(box: Box) -> list[Column]:
-    """The row's box shares a point with what is asked for; where there is none, false."""
+    """The row's box shares a point with the wanted one; false without a box."""
     return [
         F.col("min_lat").isNotNull(),  # makes the whole false, not null, in rows without place
         F.col("min_lat") <= box.max_lat,
@@ -44,7 +44,7 @@ def _near(box: Box) -> list[Column]:
 
 
 def _rest(wanted: Filter) -> list[Column]:
-    """What only Python can decide, over no more than that needs: maps are dear to carry there."""
+    """What only Python can decide, with only the columns it needs: maps are expensive to pass."""
     constraints, spatial = wanted.constraints, wanted.spatial
     texts = [F.col("identifier")[item.field] for item in constraints]
     places = ["geometry", *BOX] if spatial is not None else []

@@ -50,7 +50,7 @@ class FilePiece:
     begin: int = 0
     """First byte, or first row group."""
     end: int = -1
-    """The one behind the last; -1 is the end of the file."""
+    """The one after the last; -1 is the end of the file."""
     first: int = 1
     """Number of its first line or row."""
 
@@ -108,7 +108,7 @@ def with_numbers(
 def count_lines(piece: FilePiece) -> int:
     """How many lines begin in a piece of a larger file."""
     with _open(piece.path) as stream:
-        # A line begins behind each end of line from just before the piece on.
+        # A line begins after each end of line from just before the piece on.
         position = max(piece.begin - 1, 0)
         stream.seek(position)
         count = 1 if piece.begin == 0 else 0
@@ -122,7 +122,7 @@ def count_lines(piece: FilePiece) -> int:
 
 
 def check(file: SourceFile, kind: Format, mapping: ColumnMap) -> None:
-    """Look at the columns of a file before anything is done; SourceFailed, BadMapping."""
+    """Check the columns of a file before anything is done; SourceFailed, BadMapping."""
     try:
         if kind == "parquet":
             with _open(file.path) as stream:
@@ -245,7 +245,7 @@ def _matching(source: str) -> list[SourceFile]:
         local = fs.LocalFileSystem()
         return [item for match in matches for item in _below(local, str(match))]
     except (OSError, pa.ArrowException) as error:
-        raise SourceFailed(f"cannot look at {source}: {error}") from error
+        raise SourceFailed(f"cannot read {source}: {error}") from error
 
 
 def _below(system: fs.FileSystem, path: str) -> list[SourceFile]:
@@ -258,7 +258,7 @@ def _below(system: fs.FileSystem, path: str) -> list[SourceFile]:
     return [
         _file(item)
         for item in sorted(inside, key=lambda item: item.path)
-        # As Spark does it: names that begin so are somebody's bookkeeping.
+        # As in Spark: names that begin like this are bookkeeping.
         if item.type == fs.FileType.File and item.base_name[0] not in "_."
     ]
 

@@ -55,7 +55,7 @@ class IngestOptions:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of the rows."""
+    """The result of the rows."""
 
     read: int
     added: int
@@ -164,7 +164,7 @@ def _take_in(
         report("writing to the lake")
         kept = store(spark, options.lake, good, bad)
         return replace(outcome, added=kept.added, repeated=kept.repeated, missing=kept.missing)
-    # From here on a run that is ended goes on with what is staged; before, sources may change.
+    # From here on an interrupted run resumes with what is staged; before, sources may change.
     begun = replace(begun, stage="publishing")
     state.note(begun)
     report("publishing")

@@ -24,7 +24,7 @@ RAW_CHARACTERS = 100_000
 """Of a rejected row that are kept."""
 
 STORED = [name for name in RECORD.names if name not in ("id", "time")]
-"""What of the lake's columns is kept: the others follow from them."""
+"""The columns of the lake that are kept: the others follow from them."""
 
 STAGED = pa.schema(
     [
@@ -53,7 +53,7 @@ NO_SEQUENCE = Rejection("NO_SEQUENCE", "sequence", "the row has no sequence, whi
 def validate_rows(
     source: str, rows: Iterable[SourceRow], validator: Validator, *, stored: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of STAGED; with ``stored`` a row needs a time and a sequence of its own."""
+    """Batches of STAGED; with ``stored`` a row needs its own time and sequence."""
     waiting = iter(rows)
     while chunk := list(islice(waiting, BATCH)):
         yield _batch(source, chunk, validator, stored=stored)

@@ -33,7 +33,7 @@ from aviso_server.pipeline.ingest.validate import Validator
 from aviso_server.pipeline.spark.tasks import spread
 
 LOOKED_AT = 100
-"""Files whose columns are looked at before Spark begins."""
+"""Files whose columns are checked before Spark begins."""
 
 REASONS = 20
 """Kinds of rejection that a summary names."""

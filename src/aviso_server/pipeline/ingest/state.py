@@ -5,8 +5,8 @@
     delivery/NAME/       per event type: the ledger of what the server has, and what it rejected
     published/run=ID     keys of rows that earlier runs published
 
-A run that was ended goes on where it was: its rows are staged, in a fixed order. Rows of runs
-before it are known by their keys.
+An interrupted run resumes where it was: its rows are staged, in a fixed order. Rows of earlier runs
+are known by their keys.
 """
 
 import contextlib

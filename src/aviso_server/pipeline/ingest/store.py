@@ -1,4 +1,4 @@
-"""Writing histories that bring sequences and times of their own to the lake, under them.
+"""Writing histories that have their own sequences and times to the lake, under these.
 
 Rules
 - Rows become visible by one commit, with the marks of their event types: all or nothing, and once
@@ -6,7 +6,7 @@ Rules
 - A history may overlap with what is archived only where both say the same.
 - Storage times never decrease with the sequence, as in any log; a history that breaks this is
   refused.
-- Sequences that a history leaves out inside are noted as deleted: nobody can bring them any more.
+- Sequences missing inside a history are recorded as deleted: they can no longer be added.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ class _Report:
 
 @dataclass(frozen=True, slots=True)
 class LakeOutcome:
-    """What became of the good rows."""
+    """The result of the good rows."""
 
     added: int
     """New in the lake."""
@@ -112,7 +112,7 @@ def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) ->
         discard(place, [item.path for item in written])
         raise
     added = commit(place, written, {name: item.last for name, item in ranges.items()})
-    # Behind the commit: they hide nothing, and without it they would hide a second try.
+    # After the commit: they hide nothing, and without it they would hide a second try.
     append_tombstones(place, holes, kind=DELETED)
     missing = sum(last - first + 1 for _, first, last in holes)
     return LakeOutcome(added.rows, count - added.rows, missing)
@@ -137,7 +137,7 @@ def _check_overlap(
     ranges: Mapping[str, _Range],
     marks: Mapping[str, int],
 ) -> None:
-    """Refuse what contradicts the lake, or leaves a hole behind it."""
+    """Refuse what contradicts the lake, or leaves a hole after it."""
     for name, through in marks.items():
         mine = ranges[name]
         if through and mine.first > through + 1:
@@ -267,7 +267,7 @@ def _agree(rows: pa.Table, at: int) -> bool:
 
 
 def _join(stretches: list[Stretch], after: Stretch) -> None:
-    """Put a stretch to the one it goes on from."""
+    """Join a stretch to the one it continues."""
     if not stretches or stretches[-1].event_type != after.event_type:
         stretches.append(after)
         return

@@ -115,7 +115,7 @@ def rows_of(batch: pa.RecordBatch, parts: Mapping[str, str]) -> list[dict[str, o
 
 
 class _Nanoseconds(int):
-    """A time since the epoch, to tell from a number somebody typed."""
+    """A time since the epoch, as distinct from a typed number."""
 
 
 def _claim(row: Mapping[str, object], event_type: str | None) -> Claim:
@@ -143,7 +143,7 @@ def _claim(row: Mapping[str, object], event_type: str | None) -> Claim:
 
 
 def _payload(value: object) -> bytes:
-    """JSON text as it is; values of other columns as JSON."""
+    """JSON text unchanged; values of other columns as JSON."""
     return value.encode() if isinstance(value, str) else compact(_json(value))
 
 

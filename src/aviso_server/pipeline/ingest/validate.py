@@ -1,8 +1,8 @@
 """Validating claims by the very rules of the server: core's, in core's order. Pure.
 
-Histories say the same thing again and again: the same identifier with another payload. What was
-found about an event type and an identifier, as they are spelled, is remembered; only the payload
-is then validated again. Whatever is wrong is found by core itself, so its words are the server's.
+Histories say the same thing again and again: the same identifier with another payload. The result
+for an event type and an identifier, as spelled, is remembered; only the payload is then validated
+again. core itself finds the faults, so messages are the server's.
 """
 
 import re

@@ -12,7 +12,7 @@ RATE, LATE = "rate", "late"
 """Kinds of alert."""
 
 IDENTITY = ("kind", "event_type", "window", "key")
-"""The fields that tell one alert from another."""
+"""The fields that identify an alert."""
 
 NORMAL, HIGH, INCOMPLETE, ABSENT = 1, 3, 4, 5
 """Severities: a rate, a rate above its limit, a cycle with a part late, a cycle with nothing."""

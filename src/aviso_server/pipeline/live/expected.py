@@ -39,7 +39,7 @@ class CyclePart:
     cycle: str
     """Base time, HHMM."""
     group: str
-    """The fields that tell cycles apart, ``name=value`` with commas; empty if there are none."""
+    """The fields that distinguish cycles, ``name=value`` with commas; empty if there are none."""
     part: str
     """Empty where a cycle has one part only."""
     due_s: int
@@ -116,7 +116,7 @@ def parse_expected(
 
 def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> Iterator[CyclePart]:
     if not isinstance(item, dict):
-        raise ValueError("must have event_type, time and due, and may have group and part")  # noqa: TRY004 - told like the others
+        raise ValueError("must have event_type, time and due, and may have group and part")  # noqa: TRY004 - reported like the others
     if unknown := sorted(item.keys() - {"event_type", "time", "group", "part", "due"}):
         raise ValueError(f"unknown: {', '.join(unknown)}")
     event_type, due = item.get("event_type"), item.get("due")

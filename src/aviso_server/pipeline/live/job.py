@@ -2,12 +2,12 @@
 
 Theory of operation
 - Each query reads the log and the clock (source), keeps its own checkpoint, and publishes through
-  the sink. Rates are windows over storage time; late cycles have state of their own (cycles).
+  the sink. Rates are windows over storage time; late cycles have their own state (cycles).
 - A micro-batch that was published and not noted in the checkpoint is run again, with the same
   rows. Its alerts have the same idempotency keys, which the server remembers for two minutes. For
   longer interruptions the newest alerts of the log are read at every start of a query, and what is
   among them is not published again.
-- What is expected is learned anew every day: the queries are stopped and go on where they were.
+- Expectations are learned again every day: the queries are stopped and resume where they were.
 - A checkpoint that Spark would refuse is set aside (spark/checkpoint). The query then begins as a
   new one does: with the last window, or the last day of cycles.
 - A query that fails is started again, and both with it (spark/query).
@@ -45,14 +45,14 @@ _IDENTITY = ("kind", "about", "window", "key")
 """As alert.IDENTITY, while ``event_type`` is that of the alert itself."""
 
 _SHUFFLES, _SPARKS_OWN = "spark.sql.shuffle.partitions", "200"
-"""What a Spark Connect server has unless told otherwise: two hundred tasks for a few keys."""
+"""The default of a Spark Connect server would be two hundred tasks for a few keys."""
 
 _READ, _ALERTS = "read", "alerts"
 _REACH_S = 10.0
 
 
 class LiveJobFailed(AvisoError):
-    """The job cannot go on; the message says why in one line."""
+    """The job cannot continue; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class LiveOutcome:
 
     notifications: int = 0
     late_rows: int = 0
-    """Stored before the watermark and read after it: missing in windows that were told already."""
+    """Stored before the watermark and read after it: missing from windows already reported."""
     alerts: Mapping[str, int] = field(default_factory=dict)
     """Published, by kind; a micro-batch that is run again counts again."""
     trouble: str | None = None
@@ -132,7 +132,8 @@ class LiveJob(StreamingJob):
         self._outcome = LiveOutcome()
 
     def run(self) -> LiveOutcome:
-        """Work until stopped, or until all is told (once); LiveJobFailed if it cannot go on."""
+        """Work until stopped, or until all is reported (once); LiveJobFailed if it cannot
+        continue."""
         register(self._spark)
         self._spark.dataSource.register(LiveSource)
         # On the session, not on a command line, where any user of the machine could read them.
@@ -269,7 +270,7 @@ def add_progress(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOut
 
 
 def _check_server(options: LiveOptions) -> None:
-    """Whether the server is there and takes alerts."""
+    """Whether the server is reachable and accepts alerts."""
     authorization = None if options.token is None else f"Bearer {options.token}"
     server = HttpServer(options.url, authorization=authorization, timeout_s=_REACH_S)
     try:

@@ -34,7 +34,7 @@ _LEARNED = "event_type string, cycle string, group string, part string, due_s bi
 _ARROW = pa.schema([*((name, pa.string()) for name in _PART), ("due_s", pa.int64())])
 
 _NEVER = 1_000_000
-"""So many weeks must have brought a part of one day a week: none ever has."""
+"""Weeks after which a weekly part is learned: never reached, so none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Lesson:
 
     place: Place
     fields: tuple[str, ...] = ("stream",)
-    """What tells cycles apart, beside event type and base time."""
+    """What distinguishes cycles, beside event type and base time."""
     part: str = "step"
     days: int = USUAL.learn_days
     tolerance_s: int = round(USUAL.grace_s)
@@ -51,7 +51,7 @@ class Lesson:
 
     @property
     def rules(self) -> LearningRules:
-        """In the words of the report."""
+        """In terms of the report."""
         return replace(USUAL, learn_days=self.days, grace_s=self.tolerance_s, least_weekly=_NEVER)
 
 

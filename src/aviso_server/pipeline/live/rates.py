@@ -1,6 +1,6 @@
 """Rolling rates, in Spark: how many notifications of each event type were stored in each window.
 
-A window is told once, when the watermark has passed its end. Windows without any are not told.
+A window is reported once, when the watermark has passed its end. Empty windows are not reported.
 """
 
 from pyspark.sql import DataFrame

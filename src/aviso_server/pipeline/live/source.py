@@ -3,10 +3,10 @@
 Rules
 - An offset has the sequences of the source's offset and, under CLOCK, a time in microseconds. So a
   micro-batch that is run again has the same rows and the same clock.
-- The clock is read before the log is looked at, and a micro-batch takes all that the log has: what
-  was stored up to the clock is in this micro-batch or in an earlier one.
-- The clock moves in ticks also when nothing is published. Each move brings a row of its own, so
-  that Spark's watermark moves too, and a row for everything that fell due meanwhile.
+- The clock is read before the log, and a micro-batch takes all that the log has: what was stored up
+  to the clock is in this micro-batch or in an earlier one.
+- The clock moves in ticks even if nothing is published. Each move adds a row, so that Spark's
+  watermark moves too, and a row for everything that fell due meanwhile.
 - The first micro-batch starts at the clock 0. Nothing falls due in it: what came before is unknown.
 - Alerts are never read: they would be counted, and count themselves.
 """
@@ -40,7 +40,7 @@ from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-live"
 EXPECTED, TICK, SETTLE = "liveExpected", "liveTick", "liveSettle"
-"""Options of ours: parts, and seconds."""
+"""Our own options: parts, and seconds."""
 
 CLOCK = "@clock"
 """No event type is called so."""
@@ -49,7 +49,7 @@ NEWS, TICKED, FELL_DUE = "notification", "tick", "due"
 """Kinds of row."""
 
 LONGEST_US = 7 * DAY_S * US
-"""After a longer absence, what fell due before is passed over: nobody waits for it any more."""
+"""After a longer absence, what fell due before is skipped: it is too old to matter."""
 
 _READ = StructType([SPARK[name] for name in ("event_type", "time", "identifier", PROBLEM)])
 
@@ -107,7 +107,7 @@ class LiveReader(StreamReader):
         self._expected = expected
         self._tick_us = round(tick_s * US)
         self._settle_us = round(settle_s * US)
-        """How long after its time a part is judged, so that clocks may differ by as much."""
+        """How long after its time a part is checked, so that clocks may differ by as much."""
         self._clock = clock
         self._until: int | None = None
         """With AvailableNow: the clock when the query began."""
@@ -127,7 +127,7 @@ class LiveReader(StreamReader):
         return {**super().reportLatestOffset(), CLOCK: self._ticked()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take note of the time, then of what is there."""
+        """Record the time, then the ends of the streams."""
         self._until = self._ticked()
         super().prepareForTriggerAvailableNow()
 
@@ -173,7 +173,7 @@ class LiveReader(StreamReader):
 
 
 class LiveSource(Parcel, DataSource):
-    """What ``format("aviso-live")`` stands for."""
+    """The meaning of ``format("aviso-live")``."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,12 +1,12 @@
 """The maintenance job: fewer and larger files, nothing that is deleted or expired, no leftovers.
 
 Theory of operation
-1. The driver reads the table's log and the tombstones, has Spark look into files that may hold
-   hidden rows, and makes the plan (plan.py).
+1. The driver reads the table's log and the tombstones, has Spark inspect files that may hold hidden
+   rows, and makes the plan (plan.py).
 2. Spark tasks write the new files (rewrite.py); nothing of them is visible.
-3. The driver replaces old files by new ones, one commit per rewrite (replace.py). A rewrite whose
-   files somebody else has replaced meanwhile is given up; so is one whose files cannot be read.
-4. What nobody can still need is swept (sweep.py).
+3. The driver replaces old files by new ones, one commit per rewrite (replace.py). A rewrite is
+   abandoned if another job has replaced its files meanwhile, or if they cannot be read.
+4. What is no longer needed is swept (sweep.py).
 
 The job can be killed at any moment: every commit is whole, and the rest is swept another time.
 """
@@ -96,7 +96,7 @@ class MaintainOutcome:
     rows_expired: int = 0
     letters_expired: int = 0
     overtaken: int = 0
-    """Rewrites and removals that somebody else was quicker with."""
+    """Rewrites and removals that another job did first."""
     problems: list[str] = field(default_factory=list)
     """What could not be done, a line each."""
     swept: list[str] = field(default_factory=list)
@@ -160,7 +160,7 @@ def plan_work(
     found: Sequence[TableFile],
     graves: Mapping[str, Intervals],
 ) -> tuple[MaintainPlan, list[str]]:
-    """The plan, and files that could not be looked into."""
+    """The plan, and files that could not be inspected."""
     today = options.today or datetime.now(UTC).date()
     kept = [
         file

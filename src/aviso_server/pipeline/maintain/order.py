@@ -53,7 +53,7 @@ def by_place(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def curve(lat: _Doubles, lon: _Doubles) -> Ints:
-    """Where points are on a Hilbert curve over the map; NaN is behind all of them."""
+    """Where points are on a Hilbert curve over the map; NaN is after all of them."""
     nowhere = np.isnan(lat) | np.isnan(lon)
     side = 1 << _BITS
     # Longitudes may lie outside of -180..180 (an area over the date line): folded onto the map.

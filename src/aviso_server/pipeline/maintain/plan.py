@@ -1,4 +1,4 @@
-"""What is to be done to the files of a lake: a plan made of what the log tells. Pure.
+"""What is to be done to the files of a lake: a plan made from the table's log. Pure.
 
 Rules
 - A plan concerns one day of one event type at a time; files never grow over midnight.
@@ -24,18 +24,18 @@ SMALL = 0.5
 left in two halves, and a file that is large enough is not written again for nothing."""
 
 EVERY = "*"
-"""Stands for all event types that have no retention of their own."""
+"""Means all event types without their own retention."""
 
 Why = Literal["expired", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
 class MaintainPolicy:
-    """What is wished for."""
+    """The options of a plan."""
 
     target_bytes: int = 128 * 1024 * 1024
     min_files: int = 2
-    """Small files side by side that are worth putting together."""
+    """Adjacent small files that are worth compacting."""
     retention_days: Mapping[str, int] = field(default_factory=dict)
     """Days that are kept, by event type."""
     everything: bool = False
@@ -74,7 +74,7 @@ class Rewrite:
 
     @property
     def rows(self) -> int:
-        """Rows that are read; UNKNOWN if a file does not tell."""
+        """Rows that are read; UNKNOWN if a file has no statistics."""
         return rows_of(self.files)
 
 
@@ -87,7 +87,7 @@ class MaintainPlan:
 
 
 def suspects(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> list[TableFile]:
-    """Files whose range of sequences meets a hidden one: only a look inside tells."""
+    """Files whose range of sequences meets a hidden one: they have to be inspected."""
     return [
         file
         for file in files
@@ -132,7 +132,7 @@ def make_plan(
 
 
 def rows_of(files: Iterable[TableFile]) -> int:
-    """Rows of files; UNKNOWN if one does not tell."""
+    """Rows of files; UNKNOWN if one has no statistics."""
     counts = [file.rows for file in files]
     return UNKNOWN if UNKNOWN in counts else sum(counts)
 

@@ -1,10 +1,10 @@
-"""Replacing files of the table: safe beside whoever else commits to it.
+"""Replacing files of the table: safe beside others that commit to it.
 
 Rules
-- A commit is made on exactly the version that was looked at. Delta refuses it if anything was
-  committed since; then the table is looked at again (lake/outcome.py).
+- A commit is made on exactly the version that was read. Delta refuses it if anything was committed
+  since; then the table is read again (lake/outcome.py).
 - It is only tried again if every file to be removed is still part of the table. One that is not was
-  replaced by somebody else, and adding our copy of its rows would double them.
+  replaced by another job, and adding our copy of its rows would duplicate them.
 - Appends of the archive job never remove anything, so they only make a commit be tried again; and
   its marks are in the table's log, which no removal touches.
 """
@@ -24,13 +24,13 @@ from aviso_server.lake.storage import LakeFailed
 
 
 class Overtaken(AvisoError):
-    """Somebody else has replaced one of the files; nothing was done."""
+    """Another job has replaced one of the files; nothing was done."""
 
 
 def replace_files(
     place: Place, removed: Iterable[TableFile], written: Sequence[Written], *, data_change: bool
 ) -> None:
-    """Put files in the place of others, in one commit; Overtaken if they are there no more.
+    """Put files in the place of others, in one commit; Overtaken if these are gone.
 
     New files that surely were not taken are removed.
     """
@@ -61,7 +61,7 @@ def _commit(
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
     actions: list[AddAction | RemoveAction] = [
-        # Of removals delta-rs spells the path itself, unlike that of additions.
+        # delta-rs encodes the paths of removals itself, but not those of additions.
         RemoveAction(file.name, data_change, now_ms, file.size, _values(file.event_type, file.day))
         for file in removed
     ]

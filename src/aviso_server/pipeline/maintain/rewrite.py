@@ -3,7 +3,7 @@
 Theory of operation
 Row groups of all files are taken by their first sequence. Those that overlap are read together and
 ordered; normally none do, so a task holds a row group or a block (order.py), however large the
-files are. Rows are copied as they are: only hidden ones are left out.
+files are. Rows are copied unchanged; only hidden ones are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of it."""
+    """Its result."""
 
     number: int
     written: tuple[Written, ...] = ()
@@ -52,7 +52,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A file to be looked into, with the hidden ranges that meet it."""
+    """A file to be inspected, with the hidden ranges that meet it."""
 
     file: TableFile
     hidden: Pairs
@@ -68,7 +68,7 @@ def clip(graves: Intervals, first: int, last: int) -> Pairs:
 
 
 def rewrite_files(place: Place, task: Task) -> Answer:
-    """Write the files of a task; when something is wrong with them, nothing is left behind."""
+    """Write the files of a task; if something is wrong with them, no files are left."""
     writer = FileWriter(place)
     try:
         for batch in _ordered(place, task):

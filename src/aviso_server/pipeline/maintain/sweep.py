@@ -20,7 +20,7 @@ from aviso_server.pipeline.archive.deadletters import STAGED
 
 KEPT = "delta.deletedFileRetentionDuration"
 _DEFAULT_DAYS = 7
-"""How long Delta remembers that a file was removed, unless it is told otherwise."""
+"""How long Delta remembers by default that a file was removed."""
 _DAYS = re.compile(r"interval (\d+) days?")
 
 MANY_FILES = 16
@@ -30,7 +30,7 @@ _HOUR = timedelta(hours=1)
 
 
 def sweep(place: Place, keep: timedelta, *, dry_run: bool) -> list[str]:
-    """Remove what nobody refers to for ``keep``; the files, below the lake's folder."""
+    """Remove what nothing has referred to for ``keep``; the files, below the lake's folder."""
     hours = -(-keep // _HOUR)  # upwards: rather a little late
     swept: list[str] = []
     for name in (NOTIFICATIONS, DEAD_LETTERS, TOMBSTONES):
@@ -62,7 +62,7 @@ def gather(place: Place) -> None:
         try:
             table.optimize.compact()
         except CommitFailedError:
-            continue  # somebody wrote to it meanwhile: there is another time
+            continue  # it was written to meanwhile: the next sweep compacts it
         except (DeltaError, OSError) as error:
             raise LakeFailed(f"cannot compact {place.table(name)}: {error}") from error
 
@@ -99,7 +99,7 @@ def _remember(table: DeltaTable, keep: timedelta) -> None:
 
 
 def _staged(place: Place, keep: timedelta, *, dry_run: bool) -> list[str]:
-    """Dead letters that a killed task staged and nobody took."""
+    """Dead letters that a killed task staged and no commit took."""
     if find(place, DEAD_LETTERS) is None:
         return []
     folder = files(place, DEAD_LETTERS)

@@ -1,1 +1,1 @@
-"""Settling a log that does not go on where the lake ends."""
+"""Reconciling a log that does not continue where the lake ends."""

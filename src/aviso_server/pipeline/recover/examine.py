@@ -1,8 +1,8 @@
 """What a log has that the lake does not, where the two contradict each other.
 
-A log that was restored from an older copy begins as the archived one did and goes on by itself.
-Its older part needs no saving: the lake has it as it is, or has it as deleted. What was stored
-after the lake's last notification, and whatever the lake has otherwise, is only in the log.
+A log that was restored from an older copy begins as the archived one did and then differs. Its
+older part needs no saving: the lake has it unchanged, or as deleted. What was stored after the
+lake's last notification, and whatever the lake has otherwise, is only in the log.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ from aviso_server.pipeline.source.agreement import contradiction
 from aviso_server.pipeline.source.log import SourceLog
 
 Step = Callable[[int], None]
-"""Progress: so many sequences more are compared."""
+"""Progress: this many more sequences are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Stand:
 
     @property
     def continues(self) -> int:
-        """The sequence at which the log has to go on: above all that were handed out."""
+        """The sequence at which the log has to continue: above all that were assigned."""
         return max(self.mark.through, self.last) + 1
 
 
@@ -62,7 +62,7 @@ async def stand_of(connection: Connection, log: SourceLog, schema: Schema, mark:
 async def only_in_log(
     connection: Connection, place: Place, shelf: EventTypeSnapshot, stand: Stand, *, step: Step
 ) -> AsyncIterator[Stored]:
-    """Every stored message that the lake does not have as it is, ascending."""
+    """Every stored message that the lake does not have unchanged, ascending."""
     log, lake = Reader(connection), reader(place)
     position = stand.first
     while position <= stand.last:

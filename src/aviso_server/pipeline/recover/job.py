@@ -1,14 +1,14 @@
-"""Bringing a log back in line with the lake, so that both go on as one history.
+"""Reconciling a log with the lake, so that both continue as one history.
 
 Theory of operation, for an event type whose log and lake contradict each other
 1. What is only in the log is saved to a file (examine.py, saved.py). The rest is in the lake.
-2. The log lets go of exactly what was looked at, and its counter moves above every sequence that
-   either of them handed out. From here on the server takes notifications again.
-3. What was saved is stored again, in order, under new sequences. Each copy carries an id of its
-   own, so a copy that is there already is not made twice.
+2. The log drops exactly what was compared, and its counter moves above every sequence that either
+   of them assigned. From here on the server accepts notifications again.
+3. What was saved is stored again, in order, under new sequences. Each copy carries its own id, so
+   that no copy is made twice.
 
-Nothing is removed that is not in the lake or in a whole file. Killed anywhere, the same command
-goes on: before 2 it begins anew, after it the file says what is left to do.
+Nothing is removed that is not in the lake or in a complete file. After a kill at any point the same
+command resumes: before 2 it starts again, after it the file says what is left to do.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -84,7 +84,7 @@ class RecoverOutcome:
 
 
 async def recover(options: RecoverOptions, *, step: Step = lambda _: None) -> list[RecoverOutcome]:
-    """Look at every event type, and settle it if that is asked for."""
+    """Check every event type, and reconcile it if asked to."""
     view = look(options.place)
     try:
         async with _connected(options) as (connection, log):
@@ -170,7 +170,7 @@ class _Settling:
         )
 
     async def _let_go(self, stand: Stand) -> None:
-        """Empty the log of what was looked at, and of nothing else."""
+        """Empty the log of what was compared, and of nothing else."""
         config, held = await self._inspect()
         if trims(config):
             # Moved, not lost: readers and the archive must not take it for a gap.
@@ -185,7 +185,7 @@ class _Settling:
             )
 
     async def _move(self, stand: Stand) -> None:
-        """Let an empty log go on above everything that was handed out."""
+        """Let an empty log continue above every sequence assigned."""
         if stand.continues > stand.last + 1:
             await self._purge(below=stand.continues)
 

@@ -1,7 +1,7 @@
-"""Stored messages in a file, as they were: what is only in a log, before the log lets go of it.
+"""Stored messages in a file, unchanged: what is only in a log, before the log drops it.
 
-One JSON object a line: where the message was, when it was stored, and the message itself, which is
-enough to store it again as it was sent. A file is whole or not there, and is on disk when it is.
+One JSON object per line: where the message was, when it was stored, and the message itself, which
+is enough to store it again as it was sent. A file that exists is complete and on disk.
 """
 
 import os
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def message_id(self) -> str:
-        """Tells copies apart from everything else, for ever: it is stored with the copy."""
+        """Identifies copies for ever: it is stored with the copy."""
         return f"recovered/{self.sequence}/{self.time_ns}"
 
 

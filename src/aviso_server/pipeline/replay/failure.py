@@ -1,4 +1,4 @@
-"""Errors of Spark as errors of ours, in one line."""
+"""Errors of Spark as our own errors, in one line."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def spark_failures() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """The error of ours behind it, else the innermost cause."""
+    """Our own error behind it, else the innermost cause."""
     text = str(error)
     known = read_failure(text)
     if known.kind is None and (causes := _CAUSE.findall(text)):

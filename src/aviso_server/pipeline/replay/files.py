@@ -1,9 +1,9 @@
 """A replay into files: all of them appear at once, or none.
 
 Rules
-- Tasks write into a hidden folder beside the output, which is renamed when everything is there. An
-  object store cannot rename: files are written in place, and ``_SUCCESS``, or the first commit of
-  the Delta table, says that they are complete.
+- Tasks write into a hidden folder beside the output, which is renamed when everything is written.
+  An object store cannot rename: files are written in place, and ``_SUCCESS``, or the first commit
+  of the Delta table, says that they are complete.
 - Files are in sequence order by name, and within.
 - An output that exists is never touched; nor are the files of one that may be complete.
 """
@@ -71,7 +71,7 @@ def write_files(
 
 
 def check_new(target: ReplayFiles) -> None:
-    """ReplayFailed for an output that is there."""
+    """ReplayFailed for an output that exists."""
     try:
         _Output(target).check()
     except OSError as error:
@@ -112,13 +112,13 @@ class _Output:
         return Folder(str(final.local.absolute().with_name(f".{final.local.name}.{self.run}")))
 
     def begin(self) -> None:
-        """Make the folder; ReplayFailed for an output that is there."""
+        """Make the folder; ReplayFailed for an output that exists."""
         self.check()
         self._begun = True
         self._folder.open()
 
     def check(self) -> None:
-        """Refuse an output that is there."""
+        """Refuse an output that exists."""
         final = self._final
         if final.remote:
             taken = bool(final.open().get_file_info(pa_fs.FileSelector("", allow_not_found=True)))
@@ -151,7 +151,7 @@ class _Output:
         try:
             self._complete(folder, shape)
         except (OSError, DeltaError) as error:
-            # Only the answer may be lost: then all is there.
+            # Only the answer may be lost: then all is written.
             if not self._is_complete(folder):
                 self._begun = False  # nor may anything be removed: the request may be on its way
                 sign = "a Delta table" if self.target.format == "delta" else SUCCESS
@@ -160,7 +160,7 @@ class _Output:
                 ) from error
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything."""
         if not self._begun:
             return
         if not self._folder.remote:
@@ -177,7 +177,7 @@ class _Output:
         return parquet_writer(folder, self.run, to_arrow_schema(rows.schema, timezone="UTC"))
 
     def _complete(self, folder: Folder, shape: DataFrame) -> None:
-        """Say that all is there."""
+        """Mark the output as complete."""
         if self.target.format == "delta":
             self._commit(folder, shape)
         else:

@@ -28,9 +28,9 @@ def run(
     report: Callable[[Progress], None] = lambda _: None,
     plan: HistoryPlan | None = None,
 ) -> ReplayOutcome:
-    """Do a replay; AvisoError if it cannot be done or cannot go on.
+    """Do a replay; AvisoError if it cannot be done or continued.
 
-    Whoever starts Spark for it may plan before, and learn sooner that the question is wrong.
+    A caller that starts Spark for it may plan first, to find a wrong question sooner.
     """
     plan = make_plan(options.question) if plan is None else plan
     if isinstance(options.target, ReplayFiles):

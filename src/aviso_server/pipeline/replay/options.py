@@ -16,7 +16,7 @@ CHUNK = 1_000_000
 
 
 class ReplayFailed(AvisoError):
-    """The replay cannot go on; the message says why in one line."""
+    """The replay cannot continue; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ReplayServer:
     state: Path
     """Folder on this machine with the ledger of what is done."""
     skip_rejected: bool = False
-    """Go on without what the server does not take; it is written down beside the ledger."""
+    """Continue without what the server rejects; it is recorded beside the ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Rows in sequence order without sorting all of them: pieces of the range, each sorted by itself.
+"""Rows in sequence order without sorting all of them: pieces of the range, each sorted separately.
 
 A piece of a range of sequences becomes one partition, and partitions keep their order. That takes
 one shuffle and no sampling, for where a row goes follows from its sequence.

@@ -1,7 +1,7 @@
 """Writing one partition as a file, in a Spark task: it is reported, and nothing is visible yet.
 
-A task that Spark runs twice leaves a file that nobody reports; whoever finishes the output takes
-only the files that were reported.
+A task that Spark runs twice leaves an unreported file; only reported files become part of the
+output.
 """
 
 import json
@@ -65,7 +65,7 @@ class Folder:
         return Path(self.path.removeprefix("file://"))
 
     def open(self) -> pa_fs.FileSystem:
-        """The folder as a file system of its own."""
+        """The folder as a separate file system."""
         if self.remote:
             return pa_fs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage)))
         self.local.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from aviso_server.pipeline.replay.parts import shaped
 from aviso_server.pipeline.sink.request import INVALID_ROW, Refusal, Request, request_of, rows_of
 
 PIECE = 20_000
-"""Sequences that come to the driver together; two pieces at most are there at a time."""
+"""Sequences that come to the driver together; it holds at most two pieces at a time."""
 
 _ITEM = StructType(
     [

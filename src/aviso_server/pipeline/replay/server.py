@@ -35,7 +35,7 @@ def publish(
     chunk: int,
     report: Callable[[Progress], None],
 ) -> ReplayOutcome:
-    """Publish the answer of a plan, or what is left of it; AvisoError if it cannot go on."""
+    """Publish the answer of a plan, or what is left of it; AvisoError if it cannot continue."""
     ledger = open_ledger(plan, server, chunk)
     before = ledger.line.published
     most_rejected = None if server.skip_rejected else 0

@@ -1,4 +1,4 @@
-"""Products and when they arrived, judged in Spark's tasks by the rules of ``expect``.
+"""Products and when they arrived, classified in Spark's tasks by the rules of ``expect``.
 
 One row for each distinct identifier comes in; what goes out is bounded by products and days. A
 product's whole past fits into one row (a delay for each day), so tasks need no state.

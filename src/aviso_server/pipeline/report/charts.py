@@ -27,7 +27,7 @@ class Frame:
     marks: Sequence[tuple[float, str]]
     """Labels below, by position from 0 to 1."""
     shown: Shown
-    """How a value of the vertical axis is told."""
+    """How a value of the vertical axis is written."""
     label: str
     """For those who cannot see it."""
 
@@ -116,7 +116,7 @@ def curves(series: Sequence[Sequence[tuple[float, float]]], frame: Frame) -> Mar
 
 
 def spark(values: Sequence[float], number: int) -> Markup:
-    """A small area on a scale of its own."""
+    """A small area on its own scale."""
     width, height = 168, 30
     most = max(values, default=0) or 1
     step = width / max(len(values) - 1, 1)
@@ -133,7 +133,7 @@ def spark(values: Sequence[float], number: int) -> Markup:
 
 
 def histogram(shares: Sequence[float], number: int, titles: Sequence[str]) -> Markup:
-    """Bars side by side, without axes."""
+    """Adjacent bars, without axes."""
     width, height = 520, 44
     most = max(shares, default=0) or 1
     each = width / max(len(shares), 1)

@@ -1,4 +1,4 @@
-"""How long notifications take from storage to the lake, told by the log of the table itself.
+"""How long notifications take from storage to the lake, from the log of the table itself.
 
 Each commit of the archive carries marks (lake/commit.py), says when its files were added, and, in
 their statistics, when their first and last rows were stored. So no notification is read, and what
@@ -26,7 +26,7 @@ IMPORTED = timedelta(days=1)
 """What was committed so long after its newest row was stored was imported, not archived."""
 
 _PARTS = 10
-"""Points by which the rows of a file are told."""
+"""Points that represent the rows of a file."""
 _CLASS = math.log(1.01)
 
 _LOG = (

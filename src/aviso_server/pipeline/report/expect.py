@@ -3,7 +3,7 @@
 A *product* is what an identifier names apart from its date, such as stream enfo, step 24 of the
 cycle at 06. Its *delay* is the time from the base time (date and time) to its first notification.
 
-Rules, for each base day that is judged
+Rules, for each base day
 - Only the days before it count, at most ``learn_days``, and none before the product's first one.
 - A product is *expected* if it came on most of these days, or every time on this day of the week.
   So what is retired is missed for some days and then forgotten, and what is new is learned.
@@ -42,7 +42,7 @@ class LearningRules:
     """Of the days on which a daily product came; a missed day or two do not end it."""
     spread: float = 3.0
     grace_s: float = 900.0
-    """Nobody calls ten minutes late."""
+    """Ten minutes is not late."""
 
 
 USUAL = LearningRules()
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Base days that are judged, and how much of the present is known."""
+    """Base days that are checked, and how much of the present is known."""
 
     first: int
     last: int
@@ -83,7 +83,7 @@ def judge(
 ) -> list[Verdict]:
     """Verdicts on one product from its base days and delays, in any order.
 
-    Where a day is told more than once its shortest delay counts. ``base_s`` is the base time, in
+    If a day is given more than once its shortest delay counts. ``base_s`` is the base time, in
     seconds of the day.
     """
     order = np.lexsort((delays, days))
@@ -108,7 +108,7 @@ def judge(
 def _verdict(
     day: int, delay: float | None, days: Ints, delays: Floats, rules: LearningRules
 ) -> Verdict | None:
-    """As far as the day alone tells; None where nothing came and nothing was expected."""
+    """As far as the day alone shows; None if nothing came and nothing was expected."""
     learned = _learned(day, days, delays, rules)
     if learned is None:
         return None if delay is None else Verdict(day, NEW, delay)

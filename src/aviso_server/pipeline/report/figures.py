@@ -1,4 +1,4 @@
-"""What a report knows: small tables, and the words that go with them."""
+"""The contents of a report: small tables, and their texts."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 OTHERS = "(others)"
-"""Stands for the event types that are not among the busiest."""
+"""Means the event types that are not among the busiest."""
 
 VOLUME = pa.schema(
     [

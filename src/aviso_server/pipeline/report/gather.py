@@ -1,7 +1,7 @@
 """The figures of a report, worked out by Spark; only aggregates reach the driver.
 
 Each aggregate is bounded: by the busiest event types, by the hours or days of the period, by ranks,
-by cells of the globe. What is not (findings) is cut, and its number told.
+by cells of the globe. What is not (findings) is cut, and its number reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ from aviso_server.pipeline.report.expect import DAY_S, DUE, LATE, MISSING, NEW, 
 from aviso_server.pipeline.report.figures import OTHERS, SCHEMAS, SECOND, Period
 
 BUSIEST = 30
-"""Event types that are told apart; the others are added up."""
+"""Event types that are shown individually; the others are added up."""
 TOP = 8
-"""Values of a field that are told."""
+"""Values of a field that are reported."""
 LISTED = 20_000
-"""Findings that are told, the newest days first."""
+"""Findings that are reported, the newest days first."""
 HOURLY = timedelta(days=92)
 """Longer periods are counted by day."""
 _GLOBE = Box(-90.0, -180.0, 90.0, 180.0)
@@ -37,7 +37,7 @@ _HOUR_NS = 3600 * SECOND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """What is looked at: one version of a lake, some event types, a period."""
+    """The subject of a report: one version of a lake, some event types, a period."""
 
     spark: SparkSession
     place: Place
@@ -48,7 +48,7 @@ class Scope:
 
     @property
     def bucket(self) -> timedelta:
-        """How finely volume is told."""
+        """The resolution of volume."""
         return timedelta(hours=1) if self.period.length <= HOURLY else timedelta(days=1)
 
     @property
@@ -68,7 +68,7 @@ class Scope:
 def measures(scope: Scope) -> DataFrame:
     """Notifications by event type, hour or day, and size of payload.
 
-    Many share all three, so everything that is told about volume and sizes reads the lake once.
+    Many share all three, so volume and sizes together read the lake once.
     """
     each = _HOUR_NS * (scope.bucket // timedelta(hours=1))
     start = F.timestamp_micros(F.expr(f"{_floor(each)} div 1000"))

@@ -43,7 +43,7 @@ def world(cells: Mapping[tuple[int, int], int], *, side: int) -> Markup:
 
 
 def _shaded(cells: Mapping[tuple[int, int], int], side: int) -> list[Markup]:
-    """One path for each shade; cells side by side become one piece."""
+    """One path for each shade; adjacent cells become one piece."""
     places = sorted(cells)
     shade = dict(zip(places, shades([cells[p] for p in places], steps=STEPS), strict=True))
     paths: dict[int, list[str]] = {}

@@ -1,7 +1,7 @@
-"""The report job: looks at one version of the lake, gathers figures, writes tables and the page.
+"""The report job: reads one version of the lake, gathers figures, writes tables and the page.
 
-Nothing is visible before all figures are there. Then the tables are replaced, each in one commit,
-and the page is renamed into its place last.
+Nothing is visible before all figures are complete. Then the tables are replaced, each in one
+commit, and the page is renamed into its place last.
 """
 
 import os
@@ -35,7 +35,7 @@ from aviso_server.process import replace_file
 DAYS = 30
 
 STEPS = 7
-"""Of the progress that is told."""
+"""Of the reported progress."""
 
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (\S.*)$", re.MULTILINE)
 
@@ -182,7 +182,7 @@ def _period(options: ReportOptions, view: Snapshot, names: tuple[str, ...]) -> P
 
 
 def _newest(view: Snapshot, names: tuple[str, ...]) -> datetime:
-    """The last time of storage that the table's log tells, or now."""
+    """The last storage time in the table's log, or now."""
     files = [view.index.files(name) for name in names]
     newest = max((int(item.ranges.until.max()) for item in files if item is not None), default=MOST)
     return datetime.now(UTC) if newest >= MOST else moment(newest)
@@ -205,6 +205,6 @@ def _keep(place: Place, tables: Mapping[str, pa.Table]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line. Collecting as Arrow tells of a failed task only at the end of a long text."""
+    """One line. Collecting as Arrow reports a failed task only at the end of a long text."""
     causes = _CAUSE.findall(str(error))
     return causes[-1].strip() if causes else failure_of(error).text

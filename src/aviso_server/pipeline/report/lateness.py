@@ -57,7 +57,7 @@ def grouped(findings: Iterable[Row]) -> list[Group]:
 def described(fields: dict[str, set[str]], different: Mapping[str, int]) -> str:
     """Which products: what they have in common, or what they range over.
 
-    ``different`` is how many values a field has; where all are affected it tells nothing.
+    ``different`` is how many values a field has; if all are affected it says nothing.
     """
     words = []
     for name, values in fields.items():

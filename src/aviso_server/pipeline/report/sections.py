@@ -15,7 +15,7 @@ from aviso_server.pipeline.report.markup import cut
 from aviso_server.pipeline.report.scale import count, duration, percent, size
 
 COLOURS = 7
-"""Event types with a colour of their own; the others share one more."""
+"""Event types with their own colour; the others share one more."""
 OTHER = "others"
 
 Part = dict[str, object]
@@ -199,7 +199,7 @@ def _even(rows: list[Row]) -> bool:
 
 
 def _rest(fields: list[list[Row]]) -> str:
-    """Fields that need no bars, in words."""
+    """Fields that need no bars, as text."""
     fixed = [cut(f"{r[0]['field']} {r[0]['value']}", 60) for r in fields if len(r) == 1]
     even = [
         f"{cut(r[0]['field'], 40)} ({r[0]['different']:,} values)"

@@ -125,7 +125,7 @@ def _url(reader: _Reader) -> str:
         reader.faults.append("url is needed: the address of the server")
         return ""
     if not _is_server(url):
-        # The text is not repeated: somebody may have put a password into it.
+        # The text is not repeated: it may contain a password.
         reader.faults.append("url is http://HOST:PORT or https://HOST:PORT, without credentials")
     return url.rstrip("/")
 
@@ -155,5 +155,5 @@ def _authorization(reader: _Reader) -> str | None:
 
 
 def _absolute(path: str) -> str:
-    """A path that means the same in every process; executors have folders of their own."""
+    """A path that means the same in every process; executors have their own folders."""
     return path if "://" in path else str(Path(path).absolute())

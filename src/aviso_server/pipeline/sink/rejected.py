@@ -1,8 +1,8 @@
 """Dead letters of the sink: rows that the server did not take, one Parquet file for each task.
 
-A file can be read and, once its rows are mended, written again: its columns are those of a row,
-with the reason beside them. It has its name only when it is whole: before that the name begins
-with an underscore, which Spark and most other readers pass over.
+A file can be read and, once its rows are corrected, written again: its columns are those of a row,
+with the reason beside them. It has its name only when it is whole: before that the name begins with
+an underscore, which Spark and most other readers pass over.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ REJECTED = pa.schema(
         pa.field("error", pa.string()),
         pa.field("message", pa.string(), nullable=False),
         pa.field("details", pa.string()),
-        pa.field("field", pa.string()),  # where it is about one
+        pa.field("field", pa.string()),  # if it concerns one
         pa.field("rejected_at", TIME, nullable=False),
     ]
 )

@@ -1,8 +1,8 @@
 """From rows to notify requests: pure, and the inverse of what the source does.
 
-A row is the columns of ``lake.layout.RECORD`` as far as they are there. What only a stored
-notification has (sequence, time, topic, box) is not looked at. The server validates what it
-can; refused here is only what cannot be put into a request at all.
+A row is the columns of ``lake.layout.RECORD`` that are present. What only a stored notification has
+(sequence, time, topic, box) is ignored. The server validates what it can; refused here is only what
+cannot be put into a request at all.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a row is not a notification: in the server's words, or in ours."""
+    """Why a row is not a notification: the server's message, or ours."""
 
     row: Row
     key: str | None

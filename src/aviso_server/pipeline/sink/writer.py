@@ -33,7 +33,7 @@ from aviso_server.pipeline.sink.rejected import REJECTED, RejectedFile
 from aviso_server.pipeline.sink.request import Refusal, Request, request_of, rows_of
 
 EXAMPLES = 5
-"""Rejections that a task reports in words."""
+"""Rejections that a task reports with their messages."""
 
 SEEN = 500_000
 """Ids a task remembers to recognise repeats; beyond them repeats count as published."""
@@ -121,7 +121,7 @@ class SinkWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int | None = None,  # noqa: N803 - Spark's name, of streams only
     ) -> None:
-        """Log what an aborted write leaves behind."""
+        """Log what an aborted write leaves."""
         sums = [message for message in messages if isinstance(message, Sent)]
         structlog.get_logger().warning(
             "Write aborted: what was published stays published, dead letters are kept",
@@ -157,7 +157,7 @@ class _Task:
             self._file = RejectedFile(options.dead_letters, name)
 
     def take(self, requests: list[Request], results: "Future[list[Result]]") -> None:
-        """Note what became of requests."""
+        """Record the results of requests."""
         for request, result in zip(requests, results.result(), strict=True):
             if isinstance(result, Accepted):
                 self._accept(result.id)

@@ -1,4 +1,4 @@
-"""Whether the log goes on where the lake ends, for jobs that read both (core/mark.py)."""
+"""Whether the log continues where the lake ends, for jobs that read both (core/mark.py)."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.ranges import Range
 
 NEAR = 256
-"""How far below the mark a neighbour is looked for, in sequences."""
+"""How far below the mark a neighbour is searched for, in sequences."""
 
 
 class LogReplaced(AvisoError):

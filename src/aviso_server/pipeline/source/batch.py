@@ -39,7 +39,7 @@ class BatchReader(Parcel, DataSourceReader):
         return list(ask(self._options, planned))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice; Spark makes up an empty partition where there is none."""
+        """The rows of a slice; Spark invents an empty partition if there is none."""
         if isinstance(partition, Slice):
             columns = Columns(self._schema, topics=self._options.access.transport == "nats")
             yield from rows(self._options, partition.range, partition.declaration, columns)

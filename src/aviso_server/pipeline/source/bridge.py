@@ -1,7 +1,7 @@
 """From a question or a slice to answers and rows, in plain Python: no Spark is needed here.
 
-Spark calls readers from ordinary code, so each call runs an event loop of its own with a
-connection of its own. Rows are handed over in batches while the next ones are still unread.
+Spark calls readers from ordinary code, so each call runs its own event loop with its own
+connection. Rows are passed on in batches while the next ones are still unread.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _Answer = TypeVar("_Answer")
 
 @asynccontextmanager
 async def open_log(options: SourceOptions) -> AsyncIterator[SourceLog]:
-    """The log behind the transport that was asked for."""
+    """The log behind the requested transport."""
     hush()
     # Spark imports this in many short-lived processes, most of which open no log, and the clients
     # take longer to load than everything else.
@@ -52,7 +52,7 @@ async def open_log(options: SourceOptions) -> AsyncIterator[SourceLog]:
 
 
 def ask(options: SourceOptions, question: Callable[[SourceLog], Awaitable[_Answer]]) -> _Answer:
-    """The answer to one question, over a connection of its own."""
+    """The answer to one question, over its own connection."""
 
     async def answer() -> _Answer:
         async with open_log(options) as log:
@@ -141,7 +141,7 @@ def _runner() -> asyncio.Runner:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage less often: thousands of live records are not it (measured: a fifth)."""
+    """Collect garbage less often: thousands of live records are none (measured: a fifth)."""
     usual = gc.get_threshold()
     gc.set_threshold(100_000, *usual[1:])
     try:
@@ -151,7 +151,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 def hush() -> None:
-    """Keep Spark's Python workers quiet: nobody configured a log there, and stdout is Spark's."""
+    """Keep Spark's Python workers quiet: no log is configured there, and stdout is Spark's."""
     import structlog  # noqa: PLC0415 - as above
 
     if not structlog.is_configured():

@@ -63,8 +63,8 @@ MARKED = StructType(
         ),
     ]
 )
-"""For jobs that must know what was read: where this column is asked for, a row of its own tells of
-every range that was read to its end, holes included, and of every range that is gone."""
+"""For jobs that must know what was read: if this column is requested, there is a row for every
+range that was read to its end, holes included, and for every range that is gone."""
 
 ARROW: pa.Schema = pa.schema(
     [
@@ -117,7 +117,7 @@ class Columns:
         try:
             made = records_to_batch(records)
         except (UnicodeError, pa.ArrowInvalid):
-            # One of them holds text that no column can: only then are all looked at.
+            # One of them holds text that no column can: only then are all checked.
             checked = [storable(record) for record in records]
             yield from self.rows(event_type, checked, {})
             return
@@ -182,7 +182,7 @@ class Divided(NamedTuple):
 
 
 def divide(batch: pa.RecordBatch) -> Divided:
-    """Tell apart the rows of a batch that was read with marks."""
+    """Separate the rows of a batch that was read with marks."""
     marks, problems = batch.column(MARK), batch.column(PROBLEM)
     if marks.null_count == problems.null_count == batch.num_rows:
         return Divided(_shape(batch, RECORD), _shape(batch.slice(0, 0), DEAD_LETTER_TABLE), [], [])

@@ -1,10 +1,10 @@
-"""The errors of the source, all of them meant to be read by whoever runs the job.
+"""The errors of the source, written for those who run the job.
 
 AvisoError
 └── SourceError
     ├── BadOption       an option is wrong
     ├── DataLost        notifications that were asked for are no longer kept
-    ├── StreamReplaced  the stream ends before the offset: it was made anew
+    ├── StreamReplaced  the stream ends before the offset: it was recreated
     └── Unreached       the server cannot be reached or refuses us
         └── QuestionRefused  it answers with an error
 """
@@ -13,7 +13,7 @@ from aviso_server.core.errors import AvisoError
 
 
 class SourceError(AvisoError):
-    """Reading cannot go on."""
+    """Reading cannot continue."""
 
 
 class BadOption(SourceError):
@@ -33,7 +33,7 @@ class DataLost(SourceError):
 
 
 class StreamReplaced(SourceError):
-    """The stream ends before the offset to go on with: it was deleted and made anew."""
+    """The stream ends before the offset to resume at: it was deleted and recreated."""
 
     @classmethod
     def of(cls, event_type: str, offset: int, last: int) -> "StreamReplaced":
@@ -49,7 +49,7 @@ class Unreached(SourceError):
 
 
 class QuestionRefused(Unreached):
-    """The server answers, with an error that will not pass by itself."""
+    """The server answers, with a permanent error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -1,10 +1,10 @@
 """The http transport: ranges of sequences through ``/replay``, for where NATS cannot be reached.
 
 Rules
-- The server filters, caps and ends replays; after a cap, an error or a broken connection the
-  reader goes on behind the last sequence it got.
-- The server tells that history begins later than asked for, not why: every such gap counts as
-  lost, also after a wipe.
+- The server filters, caps and ends replays; after a cap, an error or a broken connection the reader
+  continues after the last sequence it got.
+- The server reports that history begins later than asked for, not why: every such gap counts as
+  lost, even after a wipe.
 - Topics and a polygon's own spelling are not part of a CloudEvent and so are not known.
 """
 
@@ -111,7 +111,7 @@ class HttpLog:
         return known or Schema(event_type=event_type, base=event_type, generic=True)
 
     async def bounds(self, event_type: str) -> Bounds:
-        """Two replays that deliver at most one notification tell both ends."""
+        """Two replays that deliver at most one notification give both ends."""
         return await self._patiently(lambda: self._ends(event_type))
 
     async def since(self, event_type: str, ns: int) -> int:
@@ -119,7 +119,7 @@ class HttpLog:
         return await self._patiently(lambda: self._since(event_type, ns))
 
     async def until(self, event_type: str, ns: int) -> int:
-        """The last sequence stored at or before a time, as the opening frame tells it."""
+        """The last sequence stored at or before a time, from the opening frame."""
         return await self._patiently(lambda: self._end(event_type, {"to_date": rfc3339(ns)}))
 
     async def read(self, wanted: Range) -> AsyncGenerator[LogBatch, None]:
@@ -212,7 +212,7 @@ class HttpLog:
                     yield LogBatch(entries, entries[-1].sequence + 1, size=size)
 
     async def _end(self, event_type: str, end: Mapping[str, Json]) -> int:
-        """The effective end of a replay that begins behind everything and so delivers nothing."""
+        """The effective end of a replay that begins after everything and so delivers nothing."""
         async with aclosing(self._frames(event_type, {"from_id": str(_NEVER), **end})) as frames:
             async for frame in frames:
                 return _number(frame.members(), "end_sequence")

@@ -21,7 +21,7 @@ class LogBatch:
     entries: Sequence[Entry]
     """Those asked for, ascending; holes are absent."""
     following: int
-    """Every sequence of the range below it has been looked at."""
+    """Every sequence of the range below it has been considered."""
     lost: Sequence[tuple[int, int]] = ()
     """What retention had removed, both ends included, ascending and below ``following``."""
     raw: Mapping[int, bytes] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class SourceLog(Protocol):
     """The notifications behind one transport."""
 
     topics: bool
-    """Whether entries tell their topic."""
+    """Whether entries have their topic."""
 
     async def event_types(self) -> Sequence[str]:
         """Every event type there is, in name order."""
         ...
 
     async def schema(self, event_type: str) -> Schema:
-        """How its notifications are read; a generic one where nobody declared it."""
+        """How its notifications are read; a generic one if it is not declared."""
         ...
 
     async def bounds(self, event_type: str) -> Bounds:

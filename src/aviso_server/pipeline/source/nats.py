@@ -1,11 +1,11 @@
 """The nats transport: ranges of sequences straight from JetStream.
 
-Nothing is created or changed in NATS. The schema that tells a stream's topic tokens apart is the
-one declared by the reader, else the one the server left in the stream's metadata, else none.
+Nothing is created or changed in NATS. The schema that names a stream's topic tokens is the one
+declared by the reader, else the one the server left in the stream's metadata, else none.
 
 A hole in what was read is a loss only if retention made it; the stream's own account of that is
-looked at after the read, so that what is removed meanwhile is noticed too. A range without holes
-needs no such look.
+queried after the read, so that what is removed meanwhile is noticed too. A range without holes
+needs no such query.
 """
 
 import base64
@@ -76,7 +76,7 @@ class NatsLog:
         self._owners: dict[str, str] | None = None
         """Event types by stream, once they were asked for."""
         self._mute: set[str] = set()
-        """Streams of ours that have a schema and do not tell it: an older server made them."""
+        """Our streams without a stored schema: an older server made them."""
 
     async def event_types(self) -> Sequence[str]:
         """Every event type that has a stream which is ours or declared."""
@@ -165,7 +165,7 @@ class NatsLog:
             )
 
     async def _listing(self) -> Mapping[str, str]:
-        """The event type of every stream of ours; learns their schemas on the way."""
+        """The event type of every stream of ours; also reads their schemas."""
         if self._owners is None:
             self._owners = {}
             declared_here = {item.stream: item.event_type for item in self._schemas.values()}
@@ -240,7 +240,7 @@ def _owned(record: Record, event_type: str) -> Record:
 
 
 def _as_json(message: Stored) -> bytes:
-    """A stored message as it is, for whoever has to find out what is wrong with it."""
+    """A stored message unchanged, to find out what is wrong with it."""
     headers: Mapping[str, Json] = dict(message.headers)
     return compact(
         {
@@ -252,7 +252,7 @@ def _as_json(message: Stored) -> bytes:
 
 
 def jetstream_options(access: Access) -> JetStreamOptions:
-    """How NATS is reached; an address file is read anew each time."""
+    """How NATS is reached; an address file is read each time."""
     servers, token = access.addresses, access.token
     if access.address_file is not None:
         try:

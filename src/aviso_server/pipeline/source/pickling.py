@@ -1,4 +1,4 @@
-"""How readers travel to other machines: so that a missing installation is told in plain words.
+"""How readers travel to other machines, so that a missing installation is a clear error.
 
 Spark pickles readers by the names of their classes. Where the package is not installed, unpickling
 fails with a bare ``ModuleNotFoundError`` deep inside Spark's worker. ``unpack`` travels by value

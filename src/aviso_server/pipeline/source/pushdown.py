@@ -85,7 +85,7 @@ def _within(left: Narrowing, first: int | None, last: int | None) -> Narrowing:
 
 
 def _by_time(left: Narrowing, item: Filter) -> Narrowing:
-    """The column is cut to microseconds: one of its values stands for a thousand instants."""
+    """The column is cut to microseconds: each of its values covers a thousand instants."""
     value = getattr(item, "value", None)
     # Spark has two kinds of timestamp; one without a zone is not compared with ours.
     if not isinstance(value, datetime) or value.tzinfo is None:

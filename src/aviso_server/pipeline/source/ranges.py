@@ -47,8 +47,8 @@ def between(start: Mapping[str, int], end: Mapping[str, int]) -> list[Range]:
 def advance(start: Mapping[str, int], ends: Mapping[str, Bounds], limit: int | None) -> Offset:
     """The offset to read up to: everything there is, or ``limit`` sequences shared fairly.
 
-    Event types of ``start`` that are not among the ends stay where they are. What retention
-    removed counts for nothing: it brings no rows.
+    Event types of ``start`` that are not among the ends stay where they are. What retention removed
+    counts for nothing: it has no rows.
     """
     begin = {name: max(start.get(name, FIRST), end.first) for name, end in ends.items()}
     waiting = {name: max(0, ends[name].last - begin[name] + 1) for name in ends}
@@ -80,7 +80,7 @@ def share(waiting: Mapping[str, int], limit: int) -> dict[str, int]:
 
 
 def split(ranges: Iterable[Range], minimum: int = 1) -> list[Range]:
-    """The ranges cut into slices: at least ``minimum`` where there are so many sequences."""
+    """The ranges cut into slices: at least ``minimum`` if there are that many sequences."""
     whole = [item for item in ranges if item]
     total = sum(map(len, whole))
     wished = max(minimum, min(MAX_SLICES, sum(-(-len(item) // SLICE) for item in whole)))

@@ -65,11 +65,11 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """The end of every stream: how far a query lags behind is seen in its progress."""
+        """The end of every stream: a query's progress shows how far it lags behind."""
         return {name: end.last + 1 for name, end in self._look().items()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take note of what is there: the query ends when it has read that."""
+        """Record the present ends: the query ends when it has read up to them."""
         self._target = self._look()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

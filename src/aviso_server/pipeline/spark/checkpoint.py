@@ -1,15 +1,15 @@
-"""Checkpoints of streaming queries: whether Spark can go on with one, and what is done if not.
+"""Checkpoints of streaming queries: whether Spark can resume from one, and what is done if not.
 
 Spark writes a file under another name and renames it. Killed between the two at its first offset,
 it refuses the checkpoint for ever; so it does after a disk has spoilt one of the few files that it
 reads at a start. What Spark raises then is anything from an assertion to a parser's error, so the
-files themselves are looked at, before a query is started.
+files themselves are checked, before a query is started.
 
 Rules
 - A query that cannot be started for its checkpoint must not stay ended: the checkpoint is set aside
   under another name beside its own, and the query begins without one.
-- The newest few that were set aside are kept, for whoever wants to know why.
-- Where the files cannot be looked at from here, as behind a Spark Connect server, nothing is done.
+- The newest few that were set aside are kept for diagnosis.
+- If the files cannot be read from here, as behind a Spark Connect server, nothing is done.
 """
 
 import json
@@ -45,7 +45,7 @@ class Checkpoint:
         return self._look(_damage)
 
     def set_aside(self, why: str) -> str | None:
-        """Set it aside, whatever is in it; what was done, None where there is nothing."""
+        """Set it aside, whatever is in it; what was done, None if there is nothing."""
         return self._look(lambda folder, name: why if _entries(folder, name) else None)
 
     def _look(self, damage: Callable[[pa_fs.FileSystem, str], str | None]) -> str | None:
@@ -63,7 +63,7 @@ class Checkpoint:
         return self.path.rstrip("/").rpartition("/")[2]
 
     def _beside(self) -> pa_fs.FileSystem | None:
-        """The folder that it is in; None where there is none."""
+        """The folder that it is in; None if there is none."""
         path = self.path if "://" in self.path else str(Path(self.path).absolute())
         whole, _, name = path.rstrip("/").rpartition("/")
         above, _, last = whole.rpartition("/")
@@ -95,8 +95,8 @@ class Checkpoint:
 
 
 def _damage(folder: pa_fs.FileSystem, name: str) -> str | None:
-    """What Spark would refuse, in a few words."""
-    # Commits first: of a query that somebody runs meanwhile there must not seem to be too many.
+    """What Spark would refuse, as a short text."""
+    # Commits first: a query that runs meanwhile must not seem to have too many.
     done = _numbers(_entries(folder, f"{name}/commits"))
     offsets = _entries(folder, f"{name}/offsets")
     planned = _numbers(offsets)

@@ -1,8 +1,8 @@
-"""Why a query ended, from what Spark tells about it.
+"""Why a query ended, from what Spark reports.
 
 An error in one of our parts crosses a pipe to the JVM and comes back as the text of a Python
 traceback inside a Java exception. The last line of such a traceback names the class, so the error
-is still known by its class and not by its words.
+is still recognised by its class and not by its text.
 """
 
 import importlib
@@ -23,22 +23,22 @@ class Failure:
 
     text: str
     kind: type[AvisoError] | None = None
-    """The error of ours that it was, if it was one."""
+    """Our own error, if it was one."""
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an exception of Spark, or one of ours, was about."""
+    """The failure behind an exception of Spark, or one of ours."""
     if isinstance(error, AvisoError):
         return Failure(_line(error.message), type(error))
     return read_failure(str(error))
 
 
 def read_failure(text: str) -> Failure:
-    """What the text of an exception tells."""
+    """The failure behind the text of an exception."""
     for module, name, message in reversed(_OURS.findall(text)):
         if (kind := _kind(module, name)) is not None:
             return Failure(_line(message), kind)
-    if java := _JAVA.search(text):  # as py4j tells an exception of the JVM
+    if java := _JAVA.search(text):  # as py4j reports an exception of the JVM
         text = java[1] if "Traceback" not in text else text
     return Failure(_python(text) or _line(_CONDITION.sub("", text)) or "Spark gave no reason")
 

@@ -1,6 +1,6 @@
-"""Storage options for Spark's own files: delta-rs's names in Hadoop's words. Pure.
+"""Storage options for Spark's own files: delta-rs's names in Hadoop's terms. Pure.
 
-Tables and their files are read and written through delta-rs, with the options as they are. Only
+Tables and their files are read and written through delta-rs, with the options unchanged. Only
 Spark's checkpoint goes through Hadoop, which reaches S3 as ``s3a`` with other names for the same
 things, and with the package hadoop-aws.
 

@@ -1,4 +1,4 @@
-"""Finding a Java that Spark can run on, or telling how to get one."""
+"""Finding a Java that Spark can run on, or saying how to get one."""
 
 import re
 import shutil

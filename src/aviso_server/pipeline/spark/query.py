@@ -2,9 +2,9 @@
 
 Theory of operation
 - The queries of a job run together. Their progress is taken as it comes. If one fails, all are
-  stopped and started again, with growing pauses, if waiting may help: for ever while NATS is away,
-  a few times for anything else. What waiting cannot mend ends the job at once.
-- A query that ends by itself has failed too, unless the job is to run once. Then nothing is tried
+  stopped and started again, with growing pauses, if waiting may help: for ever while NATS is
+  unreachable, a few times for anything else. What waiting cannot cure ends the job at once.
+- A query that ends unasked has failed too, unless the job is to run once. Then nothing is tried
   again.
 - A checkpoint that Spark would refuse is set aside before its query starts (checkpoint).
 """
@@ -33,12 +33,12 @@ from aviso_server.pipeline.spark.hadoop import hadoop_url
 
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 POLL_S = 0.25
-"""How often queries are looked at."""
+"""How often queries are checked."""
 IDLE_S = 5.0
 """How often a job is reminded that nothing happens."""
 
 ENDED = Failure("the query was ended, and not by us")
-"""Of a query that runs for ever: somebody stopped it, or Spark itself is being stopped."""
+"""Of a query that runs for ever: it was stopped, or Spark itself is being stopped."""
 GONE = Failure("Spark has ended unexpectedly")
 _AGAIN = Failure("the queries have run for their time")
 
@@ -96,7 +96,7 @@ class StreamingJob(ABC):
         return False
 
     def supervise(self) -> Failure | None:
-        """Run the queries until they are done or told to stop; why, if they cannot go on."""
+        """Run the queries until they are done or stopped; why, if they cannot continue."""
         while not self._stop.is_set():
             failure = self._attempt()
             if failure is None or self._stop.is_set():
@@ -149,7 +149,7 @@ class StreamingJob(ABC):
         """Take progress until a query fails, all are done, or they are to be stopped."""
         began, idle_at = time.monotonic(), -math.inf
         while True:
-            # Looked at first: whoever has ended by now has reported all of its progress.
+            # Checked first: a query that has ended by now has reported all of its progress.
             active = [name for name, query in queries.items() if query.isActive]
             news = [self._take(name, query) for name, query in queries.items()]
             now = time.monotonic()

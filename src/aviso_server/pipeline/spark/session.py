@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Session: TypeAlias = "SparkSession"
-"""For those who may not name pyspark."""
+"""For modules that may not import pyspark."""
 
 CONNECT_PORT = 15_002
 _REACH_S = 5.0
@@ -113,7 +113,7 @@ def spark_session(options: SparkOptions, folder: Path) -> Iterator["SparkSession
 
 @contextlib.contextmanager
 def job_session(options: SparkOptions) -> Iterator["SparkSession"]:
-    """A session; its log is removed with it, and told with an error that ends the block."""
+    """A session; its log is removed with it, and added to an error that ends the block."""
     folder = Path(tempfile.mkdtemp(prefix="aviso-job-"))
     try:
         with spark_session(options, folder) as spark:
@@ -132,7 +132,7 @@ def log_file(folder: Path) -> Path:
 
 
 def last_words(folder: Path) -> str:
-    """The end of what Spark wrote, for whoever looks into a failure."""
+    """The end of what Spark wrote, to diagnose a failure."""
     told = []
     for path in (folder / "jvm.log", log_file(folder)):
         with contextlib.suppress(OSError):

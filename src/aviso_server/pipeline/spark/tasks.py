@@ -1,4 +1,4 @@
-"""Work in pieces over Spark's tasks: told as bytes, answered as rows.
+"""Work in pieces over Spark's tasks: sent as bytes, answered as rows.
 
 Pieces and answers are plain values, so the same work runs in this process, on a cluster and
 through Spark Connect. Spark's workers need this package and nothing else of the driver's.
