@@ -93,7 +93,7 @@ def _tiles(figures: Figures) -> list[Tile]:
         Tile(
             "products missing",
             f"{missing:,}" if known else "none",
-            "expected, never there",
+            "expected, never arrived",
             "bad" if missing else "",
         ),
     ]
