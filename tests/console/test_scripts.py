@@ -1,11 +1,7 @@
 """The shipped scripts and styles: they load, keep the house rules, and none is left over."""
 
-import os
 import re
-import subprocess
-import sys
-import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from support.browser import Tab
@@ -13,7 +9,6 @@ from support.process import ServerProcess
 
 from aviso_server.http.pages import PACKAGED_STATIC
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(PACKAGED_STATIC.rglob("*.js"))
 STYLES = sorted(PACKAGED_STATIC.rglob("*.css"))
 START = PACKAGED_STATIC / "console" / "main.js"
@@ -34,15 +29,6 @@ FORBIDDEN = {
     "something left from debugging": r"\bdebugger\b|console\.(?:log|debug|info|table|dir|trace)\(",
 }
 """What no script may have outside of a comment, by why."""
-UNKNOWN = {
-    "TS2304": "no such name",
-    "TS2305": "no such export",
-    "TS2307": "no such module",
-    "TS2552": "no such name, but a similar one",
-    "TS2554": "not as many arguments as the function has",
-    "TS2588": "a constant that is set again",
-}
-"""What Deno's type check finds wrong whatever the types; by its code."""
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)")
 _REFERENCE = re.compile(r"[\"'`]([\w./-]+\.(?:js|css|json|svg|png|html))[\"'`]")
 
@@ -79,27 +65,6 @@ def references(file: Path) -> Iterator[Path]:
                 yield place.resolve()
 
 
-def unknown(scripts: Iterable[Path]) -> list[str]:
-    """Names and arguments in the scripts that nothing stands for, also where no test gets to."""
-    kept = {"DENO_DIR": f"{sys.prefix}/deno", "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
-    done = subprocess.run(
-        [
-            f"{sysconfig.get_path('scripts')}/deno",
-            "check",
-            "--config",
-            ROOT / "deno.json",
-            *scripts,
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **kept},
-        check=False,
-    )
-    assert "TS" in done.stderr or done.returncode == 0, done.stderr
-    found = re.split(r"^(?=TS\d+ )", done.stderr, flags=re.MULTILINE)
-    return [text for text in found if text.split(" ", 1)[0] in UNKNOWN]
-
-
 def test_there_is_something_to_check() -> None:
     """The scripts are where these tests look."""
     assert START in SCRIPTS
@@ -128,28 +93,6 @@ def test_every_script_parses_and_finds_what_it_imports(fresh: Tab, server: Serve
         names,
     )
     assert failures == {}
-
-
-def test_every_name_a_script_uses_is_there() -> None:
-    """Variables, imports and arguments, in every branch of every function."""
-    assert unknown(SCRIPTS) == []
-
-
-def test_unknown_names_are_found(tmp_path: Path) -> None:
-    """The check can fail, for each of its reasons."""
-    (tmp_path / "other.js").write_text("export const given = (one) => one;\n")
-    planted = {
-        "name.js": "export const run = () => missing + 1;",
-        "similar.js": "export const run = () => documents.title;",
-        "export.js": 'import { lost } from "./other.js"; lost();',
-        "module.js": 'import { given } from "./nowhere.js"; given(1);',
-        "arguments.js": 'import { given } from "./other.js"; given(1, 2);',
-        "constant.js": "const one = 1; one = 2;",
-    }
-    for name, code in planted.items():
-        (tmp_path / name).write_text(f"{code}\n")
-    found = unknown(tmp_path / name for name in planted)
-    assert [name for name in planted if not any(f"/{name}:" in text for text in found)] == []
 
 
 def test_no_script_has_a_way_from_text_to_markup_or_to_elsewhere() -> None:

@@ -5,7 +5,7 @@ import { icon } from "./icons.js";
 import { stamp } from "./moments.js";
 
 export class Account {
-  /** @param {object} app */
+  /** @param {import("./main.js").App} app */
   constructor(app) {
     this.app = app;
     this.button = h("button", { type: "button", class: "account" });
@@ -38,7 +38,9 @@ export class Account {
 
   #fill() {
     const { who } = this.app.session;
+    if (who === null) return;
     const types = this.app.overview?.event_types ?? [];
+    /** @param {(item: import("./views/overview.js").Item) => boolean} test */
     const named = (test) =>
       types.filter(test).map((item) => item.event_type).join(", ") || "nothing";
     const leave = h("button", { type: "button", on: { click: () => this.#leave() } }, "Sign out");

@@ -56,13 +56,16 @@ export class Api {
     return response.json();
   }
 
-  /** @returns {Promise<any>} the JSON answer */
+  /** @param {string} path @param {object} body @param {Record<string, string>} [headers]
+   *  @returns {Promise<any>} the JSON answer */
   async send(path, body, headers = {}) {
     const response = await this.stream(path, body, undefined, headers);
     return response.json();
   }
 
-  /** @returns {Promise<Response>} an answer that is read as it comes */
+  /** @param {string} path @param {object} body @param {AbortSignal} [signal]
+   *  @param {Record<string, string>} [headers]
+   *  @returns {Promise<Response>} an answer that is read as it comes */
   stream(path, body, signal, headers = {}) {
     const asked = { method: "POST", signal, body: JSON.stringify(body) };
     return this.#ask(path, {
@@ -71,13 +74,17 @@ export class Api {
     });
   }
 
+  /** @param {string} path @param {RequestInit & {headers?: Record<string, string>}} options
+   *  @param {string | null} [header] */
   async #ask(path, options, header = this.#session.header) {
     const headers = { ...options.headers, ...(header ? { Authorization: header } : {}) };
+    /** @type {RequestInit} */
     const always = { cache: "no-store", credentials: "omit", redirect: "error" };
     let response;
     try {
       response = await fetch(path, { ...options, ...always, headers });
-    } catch (error) {
+    } catch (caught) {
+      const error = /** @type {Error} */ (caught);
       if (error.name === "AbortError") throw error;
       throw new ApiError(UNREACHABLE, { details: error.message });
     }
@@ -86,7 +93,9 @@ export class Api {
   }
 }
 
+/** @param {Response} response */
 async function refused(response) {
+  /** @type {Record<string, any>} */
   let body = {};
   try {
     body = await response.json();
@@ -104,6 +113,7 @@ async function refused(response) {
   });
 }
 
+/** @param {string | null} text */
 function seconds(text) {
   if (text === null) return null;
   if (/^\d+$/.test(text)) return Number(text);

@@ -22,6 +22,7 @@ export function h(tag, props = {}, ...children) {
   return element;
 }
 
+/** @param {HTMLElement} element @param {string} name @param {any} value */
 function assign(element, name, value) {
   if (value === null || value === undefined || value === false) return;
   if (name === "class") element.className = value;
@@ -29,15 +30,17 @@ function assign(element, name, value) {
   else if (name === "on") listen(element, value);
   else if (name === "role" || name === "list" || name === "for" || name.includes("-")) {
     element.setAttribute(name, String(value));
-  } else element[name] = value;
+  } else Object.assign(element, { [name]: value });
 }
 
+/** @param {HTMLElement} element @param {Record<string, (event: any) => void>} listeners */
 function listen(element, listeners) {
   for (const [event, listener] of Object.entries(listeners)) {
     element.addEventListener(event, listener);
   }
 }
 
+/** @param {any[]} children @returns {(Node | string)[]} */
 function flat(children) {
   return children
     .flat(Infinity)
@@ -60,7 +63,8 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Put these in place of everything an element has. */
+/** Put these in place of everything an element has.
+ *  @param {Element} element @param {...any} children */
 export function fill(element, ...children) {
   element.replaceChildren(...flat(children));
   return element;
@@ -68,13 +72,14 @@ export function fill(element, ...children) {
 
 let made = 0;
 
-/** A fresh id, for labels and descriptions. */
+/** A fresh id, for labels and descriptions. @param {string} prefix */
 export function uid(prefix) {
   made += 1;
   return `${prefix}-${made}`;
 }
 
-/** Copy text to the clipboard and say so on the button for a moment. */
+/** Copy text to the clipboard and say so on the button for a moment.
+ *  @param {string} text @param {HTMLElement} button */
 export async function copy(text, button) {
   const before = button.textContent;
   try {

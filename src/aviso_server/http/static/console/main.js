@@ -21,8 +21,17 @@ const VIEWS = {
 const LOOK_MS = 3000;
 const SAID_MS = 6000;
 
+/** @import { Failure } from "./api.js" */
+/** @import { Overview } from "./views/overview.js" */
+/** @typedef {keyof typeof VIEWS} ViewName */
+/**
+ * @typedef {{element: HTMLElement, themed?: () => void, choose?: (eventType: string) => void,
+ *   offer?: (eventTypes: string[]) => void, show?: (seen: Overview | null) => void}} View
+ */
+
 /** What every view may use. */
 export class App {
+  /** @type {Map<ViewName, View>} */
   #views = new Map();
   #said = 0;
   #names = "";
@@ -30,14 +39,17 @@ export class App {
   constructor() {
     this.session = new Session();
     this.api = new Api(this.session);
-    /** The public schemas by event type. */
+    /** @type {Record<string, import("./form/fields.js").View>} the public schemas by event type */
     this.schemas = {};
-    /** The last answer of the overview endpoint. */
+    /** @type {Overview | null} the last answer of the overview endpoint */
     this.overview = null;
-    this.main = document.querySelector("main");
+    this.main = /** @type {HTMLElement} */ (document.querySelector("main"));
     this.toast = h("p", { class: "toast", role: "status", hidden: true });
     this.box = new SignIn(this.api, this.session);
     this.pill = h("span", { class: "state", role: "status" });
+    const turn = watchTheme(() => this.#themed());
+    this.theme = h("button", { type: "button", class: "bare", on: { click: turn } });
+    this.account = new Account(this);
     document.body.append(this.toast, this.box.dialog);
     this.#head();
     this.session.addEventListener("change", () => this.#look());
@@ -55,16 +67,13 @@ export class App {
     }
   }
 
-  /**
-   * Ask for a credential.
-   * @param {import("./api.js").Failure | null} [error] why
-   * @returns {Promise<boolean>} whether there is one now
-   */
+  /** Ask for a credential.
+   *  @param {Failure | null} [error] why @returns {Promise<boolean>} whether there is one now */
   signIn(error = null) {
     return this.box.ask(error);
   }
 
-  /** Tell the reader something that passes. */
+  /** Tell the reader something that passes. @param {string} text */
   say(text) {
     fill(this.toast, text);
     this.toast.hidden = false;
@@ -72,50 +81,53 @@ export class App {
     this.#said = setTimeout(() => (this.toast.hidden = true), SAID_MS);
   }
 
-  /** Go to a view, and to an event type in it. */
+  /** Go to a view, and to an event type in it. @param {string} name @param {string} [eventType] */
   go(name, eventType) {
     location.hash = eventType === undefined ? name : `${name}/${encodeURIComponent(eventType)}`;
   }
 
   async #look() {
     try {
-      this.overview = await this.api.get("api/v1/overview");
-      this.#state(this.overview.ready ? ["good", "Ready"] : ["bad", "Not ready"]);
-      await this.#follow();
-    } catch (error) {
+      /** @type {Overview} */
+      const overview = await this.api.get("api/v1/overview");
+      this.overview = overview;
+      this.#state(overview.ready ? ["good", "Ready"] : ["bad", "Not ready"]);
+      await this.#follow(overview);
+    } catch (caught) {
+      const error = /** @type {Failure} */ (caught);
       if (error.status === 401 && this.session.who !== null) this.#expired(error);
       else this.#state(["bad", error.status === 0 ? "Server away" : error.message]);
     }
     this.account.show();
-    this.#views.get("overview")?.show(this.overview);
+    this.#views.get("overview")?.show?.(this.overview);
   }
 
-  /** The server may have been given other schemas, or event types without one. */
-  async #follow() {
-    const names = this.overview.event_types.map((item) => item.event_type).join("\n");
+  /** The server may have been given other schemas, or event types without one.
+   *  @param {Overview} overview */
+  async #follow(overview) {
+    const names = overview.event_types.map((item) => item.event_type).join("\n");
     if (names === this.#names) return;
     this.schemas = (await this.api.get("api/v1/schema")).schema;
     this.#names = names;
     for (const view of this.#views.values()) this.#offer(view);
   }
 
+  /** @param {Failure} error */
   #expired(error) {
     this.session.leave();
     this.signIn(error);
   }
 
+  /** @param {[string, string]} state */
   #state([kind, text]) {
     this.pill.dataset.kind = kind;
     if (this.pill.textContent !== text) fill(this.pill, text);
   }
 
   #head() {
-    const turn = watchTheme(() => this.#themed());
-    this.theme = h("button", { type: "button", class: "bare", on: { click: turn } });
-    this.account = new Account(this);
-    document.querySelector("#corner").append(this.pill, this.account.element, this.theme);
+    document.querySelector("#corner")?.append(this.pill, this.account.element, this.theme);
     for (const link of links()) {
-      link.prepend(icon(/** @type {keyof typeof VIEWS} */ (link.dataset.view)));
+      link.prepend(icon(/** @type {ViewName} */ (link.dataset.view)));
     }
     this.#themed();
   }
@@ -130,7 +142,7 @@ export class App {
   #route() {
     if (location.hash === "#main" && this.#views.size > 0) return; // the link past the head
     const [name, eventType] = parts(location.hash);
-    const chosen = Object.hasOwn(VIEWS, name) ? name : "overview";
+    const chosen = Object.hasOwn(VIEWS, name) ? /** @type {ViewName} */ (name) : "overview";
     const view = this.#view(chosen);
     for (const other of this.#views.values()) other.element.hidden = other !== view;
     for (const link of links()) {
@@ -141,18 +153,21 @@ export class App {
     if (eventType !== undefined) view.choose?.(eventType);
   }
 
+  /** @param {ViewName} name @returns {View} */
   #view(name) {
-    if (!this.#views.has(name)) {
-      const view = new VIEWS[name](this);
-      this.#views.set(name, view);
-      this.main.append(view.element);
-      view.themed?.(); // colours can only be read once it is part of the page
-      this.#offer(view);
-      if (name === "overview") view.show(this.overview);
-    }
-    return this.#views.get(name);
+    const known = this.#views.get(name);
+    if (known !== undefined) return known;
+    /** @type {View} */
+    const view = new VIEWS[name](this);
+    this.#views.set(name, view);
+    this.main.append(view.element);
+    view.themed?.(); // colours can only be read once it is part of the page
+    this.#offer(view);
+    view.show?.(this.overview);
+    return view;
   }
 
+  /** @param {View} view */
   #offer(view) {
     const others = this.overview?.event_types.filter((item) => !item.configured) ?? [];
     view.offer?.([...Object.keys(this.schemas), ...others.map((item) => item.event_type)]);
@@ -164,7 +179,7 @@ function links() {
   return document.querySelectorAll("nav a[data-view]");
 }
 
-/** The parts of the address after its hash; anybody may have written it. */
+/** The parts of the address after its hash; anybody may have written it. @param {string} hash */
 function parts(hash) {
   try {
     return hash.slice(1).split("/").map(decodeURIComponent);

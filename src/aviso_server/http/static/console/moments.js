@@ -13,6 +13,7 @@ const OUTER_BLANKS = new RegExp(`^${BLANK}+|${BLANK}+$`, "g");
 const DAY = "(?<year>[0-9]{4})-(?<month>[0-9]{2})-(?<day>[0-9]{2})";
 const TIME = "(?<hour>[0-9]{2}):(?<minute>[0-9]{2}):(?<second>[0-9]{2})(?:\\.(?<fraction>[0-9]+))?";
 const OFFSET = "(?<sign>[+-])(?<offHour>[0-9]{2}):(?<offMinute>[0-9]{2})";
+/** @param {string} pattern */
 const loose = (pattern) => pattern.replaceAll("{2}", "{1,2}");
 const LOOSE = `${loose(DAY)}<gap>${loose(TIME)}`;
 const FORMS = [
@@ -34,8 +35,8 @@ const NEARLY = [
 ];
 
 /**
- * @typedef {{ok: boolean, kind?: "seconds" | "milliseconds" | "date", instant?: Date,
- *   error?: string}} Checked
+ * @typedef {{ok: true, kind: "seconds" | "milliseconds" | "date", instant: Date}
+ *   | {ok: false, error: string}} Checked
  */
 
 /**
@@ -50,17 +51,14 @@ export function check(text) {
   if (epoch !== null) return fromEpoch(epoch[1]);
   for (const form of FORMS) {
     const found = form.exec(trimmed);
-    const instant = found && instantOf(found.groups);
+    const instant = found?.groups && instantOf(found.groups);
     if (instant) return { ok: true, kind: "date", instant };
   }
   const nearly = NEARLY.find(({ like }) => like.test(trimmed));
   return wrong(nearly?.why ?? `a date and a time are wanted, ${EXAMPLE}, or seconds since 1970`);
 }
 
-/**
- * Up to 11 digits are seconds, more are milliseconds.
- * @returns {Checked}
- */
+/** Up to 11 digits are seconds, more are milliseconds. @param {string} digits @returns {Checked} */
 function fromEpoch(digits) {
   if (digits.length > 19 || BigInt(digits) > LAST_INTEGER) return wrong("the number is too large");
   if (digits.length <= 11) {
@@ -70,8 +68,10 @@ function fromEpoch(digits) {
   return { ok: true, kind: "milliseconds", instant: new Date(Number(digits)) };
 }
 
-/** The instant of a matched text, to the millisecond; null when there is no such moment. */
+/** The instant of a matched text, to the millisecond; null when there is no such moment.
+ *  @param {Record<string, string>} groups */
 function instantOf(groups) {
+  /** @param {string} name */
   const part = (name) => Number(groups[name] ?? 0);
   const [hour, minute, second] = [part("hour"), part("minute"), part("second")];
   if (hour > 23 || minute > 59 || second > 60) return null;
@@ -87,38 +87,42 @@ function instantOf(groups) {
   return date;
 }
 
+/** @param {string} error @returns {Checked} */
 function wrong(error) {
   return { ok: false, error };
 }
 
-/** From the value of a `datetime-local` control, taken as UTC, to a text the server takes. */
+/** From the value of a `datetime-local` control, taken as UTC, to a text the server takes.
+ *  @param {string} value */
 export function fromCalendar(value) {
   if (value === "") return "";
   const seconds = /T\d\d:\d\d$/.test(value) ? ":00" : "";
   return `${value}${seconds}Z`;
 }
 
-/** From a date to the value of a `datetime-local` control, in UTC and whole seconds. */
+/** From a date to the value of a `datetime-local` control, in UTC and whole seconds.
+ *  @param {Date} date */
 export function toCalendar(date) {
   return date.toISOString().slice(0, 19);
 }
 
 const STORED = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?Z$/;
 
-/** The time of day of a stored notification, to the millisecond; another text as it is. */
+/** The time of day of a stored notification, to the millisecond; another text as it is.
+ *  @param {string} timeText */
 export function clock(timeText) {
   const found = STORED.exec(timeText);
   return found ? `${found[2]}.${(found[3] ?? "").slice(0, 3).padEnd(3, "0")}` : String(timeText);
 }
 
-/** The same with its day and every digit. */
+/** The same with its day and every digit. @param {string} timeText */
 export function stamp(timeText) {
   const found = STORED.exec(timeText);
   if (!found) return String(timeText);
   return `${found[1]} ${found[2]}${found[3] ? `.${found[3]}` : ""} UTC`;
 }
 
-/** How long ago something was that happened so many milliseconds before now. */
+/** How long ago something was that happened so many milliseconds before now. @param {number} ms */
 export function ago(ms) {
   if (!Number.isFinite(ms)) return "";
   return ms < 1000 ? "just now" : `${span(Math.floor(ms / 1000))} ago`;
@@ -140,21 +144,24 @@ const SPANS = [
   { unit: "s", size: 1 },
 ];
 
-/** A span of time in the largest unit of which it has at least two: "7 days", "36 h", "90 s". */
+/** A span of time in the largest unit of which it has at least two: "7 days", "36 h", "90 s".
+ *  @param {number} seconds */
 export function span(seconds) {
   if (!Number.isFinite(seconds)) return "";
-  const { size, unit } = SPANS.find((known) => seconds >= 2 * known.size) ?? SPANS.at(-1);
+  const { size, unit } = SPANS.find((known) => seconds >= 2 * known.size)
+    ?? SPANS[SPANS.length - 1];
   return `${count(Math.floor(seconds / size))} ${unit}`;
 }
 
 const COUNT = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
 
-/** A whole number, with separators between thousands. */
+/** A whole number, with separators between thousands. @param {number} number */
 export function count(number) {
   return Number.isFinite(number) ? COUNT.format(number) : "";
 }
 
-/** How often something happens: per second, minute or hour, whichever gives a good number. */
+/** How often something happens: per second, minute or hour, whichever gives a good number.
+ *  @param {number} perSecond */
 export function rate(perSecond) {
   if (!Number.isFinite(perSecond)) return "";
   if (perSecond >= 9.95) return `${count(perSecond)}/s`;
@@ -165,7 +172,7 @@ export function rate(perSecond) {
 
 const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"];
 
-/** A size, in powers of a thousand. */
+/** A size, in powers of a thousand. @param {number} number */
 export function bytes(number) {
   if (!Number.isFinite(number)) return "";
   let [size, unit] = [number, 0];

@@ -10,8 +10,10 @@ const CHECK = "api/v1/auth/check";
 export class SignIn {
   #api;
   #session;
+  /** @type {PromiseWithResolvers<boolean> | null} */
   #waiting = null;
 
+  /** @param {import("./api.js").Api} api @param {import("./session.js").Session} session */
   constructor(api, session) {
     this.#api = api;
     this.#session = session;
@@ -59,19 +61,22 @@ export class SignIn {
     this.#turn();
   }
 
-  /** Ask, unless somebody is being asked already. @returns {Promise<boolean>} whether it worked */
+  /** Ask, unless somebody is being asked already.
+   *  @param {import("./api.js").Failure | null} error
+   *  @returns {Promise<boolean>} whether it worked */
   ask(error) {
     if (this.#waiting === null) {
+      this.#waiting = Promise.withResolvers();
       const ways = error?.challenges ?? [];
       this.way.hidden = ways.length > 0 && !ways.includes("Basic");
       fill(this.reason, error?.message ?? "Sign in to see and do what your role allows.");
       this.#complain("");
       this.dialog.showModal();
-      this.#waiting = Promise.withResolvers();
     }
     return this.#waiting.promise;
   }
 
+  /** @param {boolean} signedIn */
   #done(signedIn) {
     for (const item of [this.token, this.user, this.password]) item.input.value = "";
     this.#waiting?.resolve(signedIn);
@@ -88,7 +93,7 @@ export class SignIn {
       this.#done(true);
       this.dialog.close();
     } catch (error) {
-      this.#complain(error.message);
+      this.#complain(/** @type {Error} */ (error).message);
     } finally {
       this.submit.disabled = false;
     }
@@ -108,9 +113,8 @@ export class SignIn {
   }
 
   #way() {
-    /** @type {HTMLInputElement} */
     const chosen = this.way.querySelector("input:checked");
-    return chosen.value;
+    return /** @type {HTMLInputElement} */ (chosen).value;
   }
 
   #turn() {
@@ -120,12 +124,14 @@ export class SignIn {
     this.password.element.hidden = withToken;
   }
 
+  /** @param {string} text */
   #complain(text) {
     fill(this.problem, text);
     this.problem.hidden = !text;
   }
 }
 
+/** @param {string} type @param {string} label @param {string} autocomplete */
 function input(type, label, autocomplete) {
   const id = uid("sign-in-input");
   const element = h("input", { id, type, autocomplete, spellcheck: false, autocapitalize: "none" });
@@ -133,6 +139,8 @@ function input(type, label, autocomplete) {
   return { input: element, element: h("div", { class: "field" }, caption, element) };
 }
 
+/** @param {string} group @param {string} value @param {string} label @param {boolean} checked
+ *  @param {() => void} change */
 function segment(group, value, label, checked, change) {
   const radio = h("input", { type: "radio", name: group, value, checked, on: { change } });
   return h("label", { class: "chip" }, radio, label);

@@ -9,7 +9,8 @@ export function isDark() {
   return chosen ? chosen === "dark" : system.matches;
 }
 
-/** Take up what was chosen on an earlier visit; tell `changed` of every change. */
+/** Take up what was chosen on an earlier visit; tell `changed` of every change.
+ *  @param {() => void} changed */
 export function watchTheme(changed) {
   const chosen = localStorage.getItem(KEY);
   if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;

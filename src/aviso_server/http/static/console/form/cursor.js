@@ -63,7 +63,7 @@ export class Cursor {
     this.#turn(() => {});
   }
 
-  /** Choose a kind and a text, as a link or another view does. */
+  /** Choose a kind and a text, as a link or another view does. @param {Kind} kind */
   set(kind, text = "") {
     this.kind.value = kind;
     if (kind === "id") this.sequence.value = text;
@@ -75,13 +75,16 @@ export class Cursor {
   read({ quiet = false } = {}) {
     const problem = this.#problem();
     if (!quiet || problem === "") this.#frame.complain(problem);
-    const kind = this.kind.value;
-    const points = { first: { id: "0" }, id: { id: this.sequence.value.trim() } };
-    points.date = { date: this.time.value.trim() };
-    return { point: points[kind] ?? null, wrong: problem !== "" };
+    /** @type {Record<string, {id: string} | {date: string}>} */
+    const points = {
+      first: { id: "0" },
+      id: { id: this.sequence.value.trim() },
+      date: { date: this.time.value.trim() },
+    };
+    return { point: points[this.kind.value] ?? null, wrong: problem !== "" };
   }
 
-  /** Show an error of the server here. */
+  /** Show an error of the server here. @param {string} text */
   complain(text) {
     this.#frame.complain(text);
   }
@@ -90,10 +93,12 @@ export class Cursor {
     if (this.kind.value === "id") return sequenceProblem(this.sequence.value.trim());
     if (this.kind.value !== "date") return "";
     const checked = check(this.time.value);
-    if (checked.ok) this.calendar.value = toCalendar(checked.instant);
-    return checked.ok ? "" : `${checked.error[0].toUpperCase()}${checked.error.slice(1)}.`;
+    if (!checked.ok) return `${checked.error[0].toUpperCase()}${checked.error.slice(1)}.`;
+    this.calendar.value = toCalendar(checked.instant);
+    return "";
   }
 
+  /** @param {() => void} changed */
   #turn(changed) {
     this.sequence.hidden = this.kind.value !== "id";
     this.times.hidden = this.kind.value !== "date";

@@ -3,15 +3,15 @@
 
 import { fill, h, uid } from "../dom.js";
 
+/** @import { View } from "./fields.js" */
+
 export class EventTypeSelect {
   #picked;
   #schemas;
-  #seen = null;
+  #seen = "";
 
-  /**
-   * @param {() => Record<string, object>} schemas the public schemas by event type, as known now
-   * @param {(view: object | undefined) => void} picked told with the schema, if it has one
-   */
+  /** @param {() => Record<string, View>} schemas the public schemas by event type, as known now
+   *  @param {(view: View | undefined) => void} picked told with the schema, if it has one */
   constructor(schemas, picked) {
     this.#schemas = schemas;
     this.#picked = picked;
@@ -26,7 +26,7 @@ export class EventTypeSelect {
     return this.select.value;
   }
 
-  /** Offer these. */
+  /** Offer these. @param {string[]} names */
   offer(names) {
     const before = this.value;
     fill(this.select, names.map((name) => h("option", { value: name }, name)));
@@ -34,7 +34,7 @@ export class EventTypeSelect {
     if (this.#seen !== this.#now()) this.#pick();
   }
 
-  /** Turn to one of those offered. */
+  /** Turn to one of those offered. @param {string} name */
   turn(name) {
     const offered = [...this.select.options].some((option) => option.value === name);
     if (!offered || this.value === name) return;

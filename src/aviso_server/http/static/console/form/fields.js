@@ -9,8 +9,8 @@ import { checkValue, integerOf, numberOf, Unfit } from "./values.js";
 
 export { geometryOf, parsePoint, parsePoints, parseRing, ringText } from "./places.js";
 
-const KINDS = {
-  __proto__: null,
+/** @type {Map<string, Field["kind"]>} */
+const KINDS = new Map(Object.entries({
   StringHandler: "text",
   EnumHandler: "choice",
   IntHandler: "integer",
@@ -20,10 +20,10 @@ const KINDS = {
   ExpverHandler: "expver",
   PolygonHandler: "polygon",
   PointCloudHandler: "cloud",
-};
+}));
 const NUMERIC = ["eq", "in", "between", "gte", "lte", "gt", "lt"];
+/** @type {Partial<Record<Field["kind"], string[]>>} */
 const OPERATORS = {
-  __proto__: null,
   integer: NUMERIC,
   number: NUMERIC,
   choice: ["eq", "in"],
@@ -49,6 +49,11 @@ const PLACES = ["polygon", "point", "point_cloud"];
  */
 
 /**
+ * An event type as `GET api/v1/schema` shows it.
+ * @typedef {{identifier: Record<string, Record<string, any>>, payload?: {required: boolean}}} View
+ */
+
+/**
  * Where a form shows an error about a field: it has one for the place, whatever requests call it.
  * @param {string | null} name
  * @param {string[]} names of the form's fields
@@ -59,13 +64,10 @@ export function placeOf(name, names) {
   return PLACES.find((place) => names.includes(place)) ?? null;
 }
 
-/**
- * @param {object} view of an event type, as `GET api/v1/schema` shows it
- * @returns {Field[]}
- */
+/** @param {View} view @returns {Field[]} */
 export function fieldsOf(view) {
   return Object.entries(view.identifier).map(([name, shown]) => {
-    const kind = KINDS[shown.type] ?? "text";
+    const kind = KINDS.get(shown.type) ?? "text";
     const required = shown.required === true;
     return {
       name,
@@ -123,11 +125,9 @@ export function announcementOf(fields, values) {
 /** Characters of one value in a summary. */
 const SHOWN = 60;
 
-/**
- * The identifier of a notification in one line.
- * @param {object} identifier
- * @returns {string} such as "class=od, step=24, polygon of 4 points"
- */
+/** The identifier of a notification in one line.
+ *  @param {Record<string, any>} identifier
+ *  @returns {string} such as "class=od, step=24, polygon of 4 points" */
 export function summary(identifier) {
   const { polygon, points } = geometryOf({ data: { identifier } }) ?? {};
   const texts = Object.entries(identifier ?? {}).map(([name, value]) => {
@@ -139,11 +139,13 @@ export function summary(identifier) {
   return texts.join(", ");
 }
 
+/** @param {string} text */
 function clipped(text) {
   return text.length > SHOWN ? `${text.slice(0, SHOWN).toWellFormed()}…` : text;
 }
 
-/** Entries of an identifier, and what is wrong with the others, by field. */
+/** Entries of an identifier, and what is wrong with the others, by field.
+ *  @param {Field[]} fields @param {(field: Field) => [string, any] | null} entryOf */
 function collect(fields, entryOf) {
   const entries = [];
   const problems = [];
@@ -152,7 +154,7 @@ function collect(fields, entryOf) {
       const entry = entryOf(field);
       if (entry !== null) entries.push(entry);
     } catch (error) {
-      problems.push([field.name, error.message]);
+      problems.push([field.name, /** @type {Error} */ (error).message]);
     }
   }
   return { identifier: Object.fromEntries(entries), problems: Object.fromEntries(problems) };
@@ -161,23 +163,21 @@ function collect(fields, entryOf) {
 /** @param {Condition} given */
 function isBlank({ op, value, values, low, high, polygon, point }) {
   if (op === "any") return true;
+  /** @type {Record<string, any>} */
   const operand = { in: values, between: `${low ?? ""}${high ?? ""}`, area: polygon, point };
   return ((Object.hasOwn(operand, op) ? operand[op] : value) ?? "").length === 0;
 }
 
-/**
- * The entry of a condition, in the wire's form.
- * @param {Field} field
- * @param {Condition} given
- */
+/** The entry of a condition, in the wire's form.
+ *  @param {Field} field @param {Condition} given @returns {[string, any]} */
 function condition(field, { op, value, values, low, high, polygon, point }) {
   const { name } = field;
   if (!field.operators.includes(op)) throw new Unfit(`“${op}” cannot be asked of this field.`);
   switch (op) {
     case "eq":
-      return [name, checkValue(field, value)];
+      return [name, checkValue(field, value ?? "")];
     case "in":
-      return [name, { in: values.map((item) => operandOf(field, item)) }];
+      return [name, { in: values?.map((item) => operandOf(field, item)) }];
     case "between":
       return [name, { between: between(operandOf(field, low), operandOf(field, high)) }];
     // The server knows these two names, whatever the place of a notification is.
@@ -190,29 +190,34 @@ function condition(field, { op, value, values, low, high, polygon, point }) {
   }
 }
 
-/** A value inside of a constraint: a JSON number, or a word. */
+/** A value inside of a constraint: a JSON number, or a word.
+ *  @param {Field} field @param {string} [text] */
 function operandOf(field, text = "") {
   if (field.kind === "integer") return integerOf(field, text);
   return field.kind === "number" ? numberOf(field, text) : checkValue(field, text);
 }
 
+/** @param {number | string} low @param {number | string} high */
 function between(low, high) {
   if (low > high) throw new Unfit("The first number is larger than the second.");
   return [low, high];
 }
 
+/** @param {any} given */
 function ring(given) {
   if (typeof given === "string") return parseRing(given);
   if (!isRing(given)) throw new Unfit("This is not a closed ring of [latitude, longitude].");
   return given;
 }
 
+/** @param {any} given */
 function onePoint(given) {
   if (typeof given === "string") return parsePoint(given);
   if (!isPoints([given])) throw new Unfit("This is not a [latitude, longitude].");
   return given;
 }
 
+/** @param {Field} field @param {any} given */
 function cloud(field, given) {
   const points = typeof given === "string" ? parsePoints(given) : given;
   if (!isPoints(points)) throw new Unfit("These are not pairs of [latitude, longitude].");

@@ -54,26 +54,24 @@ export function parsePoint(text) {
   return point;
 }
 
-/** A ring, or any points, as a text that reads back as the same. */
+/** A ring, or any points, as a text that reads back as the same. @param {Point[]} points */
 export function ringText(points) {
   return points.map((point) => point.join(",")).join(" ");
 }
 
-/** Whether a value is a ring the server takes. */
+/** Whether a value is a ring the server takes. @param {any} value */
 export function isRing(value) {
   return isPoints(value) && value.length >= 4 && closed(value);
 }
 
-/** Whether a value is a list of points the server takes. */
+/** Whether a value is a list of points the server takes. @param {any} value */
 export function isPoints(value) {
   return Array.isArray(value) && value.length > 0 && value.every((point) => !complaint(point));
 }
 
-/**
- * The place of a notification; null if it has none, or one that makes no sense.
- * @param {object} notification a CloudEvent, of which nothing is taken for granted
- * @returns {{polygon?: Point[], points?: Point[]} | null} one of the two
- */
+/** The place of a notification; null if it has none, or one that makes no sense.
+ *  @param {any} notification a CloudEvent, of which nothing is taken for granted
+ *  @returns {{polygon?: Point[], points?: Point[]} | null} one of the two */
 export function geometryOf(notification) {
   const { polygon, point_cloud: points } = notification?.data?.identifier ?? {};
   const ring = typeof polygon === "string" ? ringOf(polygon) : polygon;
@@ -81,7 +79,8 @@ export function geometryOf(notification) {
   return isPoints(points) ? { points } : null;
 }
 
-/** The ring of a stored text (the server may be set to send those); null for another text. */
+/** The ring of a stored text (the server may be set to send those); null for another text.
+ *  @param {string} text */
 function ringOf(text) {
   try {
     return parseRing(text);
@@ -90,11 +89,13 @@ function ringOf(text) {
   }
 }
 
+/** @param {Point[]} points */
 function closed(points) {
-  const [first, last] = [points[0], points.at(-1)];
+  const [first, last] = [points[0], points[points.length - 1]];
   return first[0] === last[0] && first[1] === last[1];
 }
 
+/** @param {string} text */
 function fromJson(text) {
   try {
     return JSON.parse(text);
@@ -103,26 +104,30 @@ function fromJson(text) {
   }
 }
 
+/** @param {string} text @returns {Point[]} */
 function fromNumbers(text) {
   const inner = /^\((.*)\)$/s.exec(text)?.[1] ?? text;
   const plain = inner.trim().replace(/[\s,;]+$/, "");
   if (plain === "") return [];
   const numbers = plain.split(/\s*[,;]\s*|\s+/).map(numberOf);
   if (numbers.length % 2 === 1) throw new Error("The last latitude has no longitude.");
-  return Array.from({ length: numbers.length / 2 }, (_, at) => numbers.slice(2 * at, 2 * at + 2));
+  const half = { length: numbers.length / 2 };
+  return Array.from(half, (_, at) => [numbers[2 * at], numbers[2 * at + 1]]);
 }
 
+/** @param {string} text */
 function numberOf(text) {
   if (!NUMBER.test(text)) throw new Error(`“${text}” is not a number.`);
   return Number(text);
 }
 
+/** @param {any} point @param {number} at */
 function checkPoint(point, at) {
   const why = complaint(point);
   if (why !== "") throw new Error(`Point ${at + 1}: ${why}.`);
 }
 
-/** What is wrong with a point; empty for a good one. */
+/** What is wrong with a point; empty for a good one. @param {any} point */
 function complaint(point) {
   if (!Array.isArray(point) || point.length !== 2) return "a latitude and a longitude are wanted";
   for (const [at, { axis, most }] of AXES.entries()) {

@@ -9,7 +9,6 @@ import { fieldsOf, placeOf } from "./fields.js";
 import { FilterForm } from "./filterform.js";
 
 /**
- * @typedef {import("./form.js").Drawn} Drawn
  * @typedef {import("./form.js").Field} Field
  * @typedef {import("./form.js").Hooks} Hooks
  * @typedef {import("../request/request.js").Request} Request
@@ -25,7 +24,7 @@ export class Query {
   /**
    * @param {import("../main.js").App} app
    * @param {{kind: "watch" | "replay", cursors: Cursors, go: HTMLElement,
-   *   draw: Hooks["draw"], show: (place: Drawn | null) => void,
+   *   draw: Hooks["draw"], show: Hooks["show"],
    *   picked: (fields: Field[]) => void, changed: (request: Request) => void}} options
    */
   constructor(app, { kind, cursors, go, draw, show, picked, changed }) {
@@ -62,13 +61,16 @@ export class Query {
     return wrong ? null : request;
   }
 
-  /** Show an error of the server where it belongs. */
+  /** Show an error of the server where it belongs.
+   *  @param {import("../api.js").Failure | null} error */
   complain(error) {
     this.trouble.hidden = error === null;
     if (error === null) return;
-    const name = placeOf(error.field, this.#fields.map((field) => field.name));
-    const cursor = { from_id: "start", from_date: "start", to_id: "end", to_date: "end" }[name];
-    if (cursor && this.#cursors[cursor]) this.#cursors[cursor].complain(error.message);
+    const name = placeOf(error.field ?? null, this.#fields.map((field) => field.name));
+    const { start, end } = this.#cursors;
+    const begins = name === "from_id" || name === "from_date";
+    const cursor = begins ? start : name === "to_id" || name === "to_date" ? end : undefined;
+    if (cursor) cursor.complain(error.message);
     else if (!this.filters.complain(name, error.message)) {
       fill(this.trouble, error.message);
       return;
@@ -83,6 +85,7 @@ export class Query {
     this.changed(request);
   }
 
+  /** @param {{quiet: boolean}} how */
   #read(how) {
     const filter = this.filters.read(how);
     const start = this.#cursors.start.read(how);
@@ -97,6 +100,7 @@ export class Query {
     return { request, wrong: filter.wrong || start.wrong || end.wrong };
   }
 
+  /** @param {import("./fields.js").View | undefined} view */
   #pick(view) {
     this.#fields = view === undefined ? [] : fieldsOf(view);
     this.filters.begin(this.#fields);

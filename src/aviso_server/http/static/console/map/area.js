@@ -15,7 +15,7 @@ export class Area {
   constructor(given) {
     this.given = given;
     this.kind = given.polygon ? "polygon" : "point";
-    const places = given.polygon ? given.polygon.slice(0, -1) : [given.point];
+    const places = given.polygon ? given.polygon.slice(0, -1) : given.point ? [given.point] : [];
     this.corners = places.map(([lat, lon]) => [lat, lon]);
   }
 
@@ -29,7 +29,8 @@ export class Area {
   }
 
   /** The handle within so many pixels of a pixel, and in which turn of the world.
-   *  @returns {{index: number, turn: number} | null} */
+   *  @param {import("./projection.js").View} view @param {number} x @param {number} y
+   *  @param {number} reach @returns {{index: number, turn: number} | null} */
   handleAt(view, x, y, reach) {
     for (const [index, [lat, lon]] of this.handles.entries()) {
       for (const turn of turns(view, lon, lon)) {
@@ -40,7 +41,8 @@ export class Area {
     return null;
   }
 
-  /** Put a corner elsewhere. */
+  /** Put a corner elsewhere.
+   *  @param {{index: number, turn: number}} handle @param {[number, number]} place */
   move({ index, turn }, [lat, lon]) {
     this.corners[index] = [Math.min(Math.max(lat, -90), 90), lon - turn];
   }

@@ -15,6 +15,7 @@ export function inPixels(context, { ratio }) {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Ground} ground @param {number} turn */
 function inDegrees(context, { view, ratio }, turn) {
   const scale = view.scale * ratio;
   const [x, y] = project(view, 0, turn);
@@ -32,12 +33,14 @@ export function eachTurn(context, ground, box, draw) {
   }
 }
 
-/** Dashes from now on, or none. @param {CanvasRenderingContext2D} context */
+/** Dashes from now on, or none.
+ *  @param {CanvasRenderingContext2D} context @param {boolean} on @param {number} [scale] */
 export function dashed(context, on, scale = 1) {
   context.setLineDash(on ? DASH.map((length) => length / scale) : []);
 }
 
-/** The middle of a pixel: a line of one pixel there is not smeared over two. */
+/** The middle of a pixel: a line of one pixel there is not smeared over two.
+ *  @param {number} pixel */
 export function crisp(pixel) {
   return Math.floor(pixel) + 0.5;
 }

@@ -2,13 +2,17 @@
 
 import { fitted, panned, resized, whole, zoomed } from "./projection.js";
 
+/** @import { Box, View } from "./projection.js" */
+
 /** Milliseconds of a flight. */
 const FLIGHT = 320;
 
 export class Camera {
-  /** @type {import("./projection.js").View | null} none until there is a size */
+  /** @type {View | null} none until there is a size */
   view = null;
+  /** @type {{from: View, to: View, start: number | null} | null} */
   #flight = null;
+  /** @type {Box[] | null} */
   #wanted = null;
   #still;
 
@@ -17,7 +21,12 @@ export class Camera {
     this.#still = still;
   }
 
-  /** Follow the size of the element. */
+  /** The view, for who knows that there is a size. */
+  get shown() {
+    return /** @type {View} */ (this.view);
+  }
+
+  /** Follow the size of the element. @param {number} width @param {number} height */
   resize(width, height) {
     if (width === 0 || height === 0) return;
     this.#flight = null;
@@ -27,28 +36,31 @@ export class Camera {
     this.#wanted = null;
   }
 
+  /** @param {number} dx @param {number} dy */
   pan(dx, dy) {
     this.#flight = null;
-    this.view = panned(this.view, dx, dy);
+    this.view = panned(this.shown, dx, dy);
   }
 
+  /** @param {number} factor @param {number} x @param {number} y */
   zoom(factor, x, y) {
     this.#flight = null;
-    this.view = zoomed(this.view, factor, x, y);
+    this.view = zoomed(this.shown, factor, x, y);
   }
 
-  /** The same in a flight; several in a row add up. */
+  /** The same in a flight; several in a row add up.
+   *  @param {number} factor @param {number} [x] @param {number} [y] */
   flyCloser(factor, x, y) {
-    this.#fly(zoomed(this.#flight?.to ?? this.view, factor, x, y));
+    this.#fly(zoomed(this.#flight?.to ?? this.shown, factor, x, y));
   }
 
-  /** @param {import("./projection.js").Box[]} boxes */
+  /** @param {Box[]} boxes */
   fit(boxes) {
     if (this.view === null) this.#wanted = boxes;
     else this.#fly(fitted(this.view, boxes));
   }
 
-  /** Go on with a flight; true while there is one. */
+  /** Go on with a flight; true while there is one. @param {number} now */
   step(now) {
     if (this.#flight === null) return false;
     const { from, to } = this.#flight;
@@ -59,13 +71,15 @@ export class Camera {
     return t < 1;
   }
 
+  /** @param {View} to */
   #fly(to) {
     if (this.#still()) this.view = to;
-    else this.#flight = { from: this.view, to, start: null };
+    else this.#flight = { from: this.shown, to, start: null };
   }
 }
 
-/** A view on the way: the centre moves as the scale does, so that what is fitted stays in sight. */
+/** A view on the way: the centre moves as the scale does, so that what is fitted stays in sight.
+ *  @param {View} from @param {View} to @param {number} t @returns {View} */
 function between(from, to, t) {
   const scale = from.scale * (to.scale / from.scale) ** t;
   const [begun, left] = [1 / from.scale - 1 / scale, 1 / from.scale - 1 / to.scale];

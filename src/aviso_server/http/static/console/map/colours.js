@@ -28,5 +28,5 @@ export function coloursOf(host) {
     return [name, getComputedStyle(probe).color];
   });
   probe.remove();
-  return Object.fromEntries(entries);
+  return /** @type {Colours} */ (Object.fromEntries(entries));
 }

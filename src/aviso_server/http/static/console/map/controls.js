@@ -69,7 +69,7 @@ export class Controls {
     this.canvas.dataset.cursor = use;
   }
 
-  /** Say how much there is to see. */
+  /** Say how much there is to see. @param {number} shown @param {number} total */
   count(shown, total) {
     const of = total > shown ? `The newest ${SHAPED.format(shown)} of ` : "";
     const text = `${of}${SHAPED.format(total)} ${total === 1 ? "area" : "areas"} on the map`;
@@ -77,11 +77,13 @@ export class Controls {
   }
 }
 
+/** @param {string} sign @param {string} label @param {() => void} click */
 function zoom(sign, label, click) {
   const props = { type: "button", class: "map-button", title: label, "aria-label": label };
   return h("button", { ...props, on: { click } }, sign);
 }
 
+/** @param {string} label @param {() => void} click */
 function action(label, click) {
   return h("button", { type: "button", class: "map-action", on: { click } }, label);
 }

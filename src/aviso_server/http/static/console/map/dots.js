@@ -4,6 +4,10 @@
 
 import { turns } from "./projection.js";
 
+/** @import { Ground } from "./brush.js" */
+/** @import { Shape } from "./shapes.js" */
+/** @typedef {ReturnType<typeof dot>} Picture */
+
 /** From so many points on, a dot stands for more of the screen. */
 const MANY = 3000;
 const RADIUS = 2.6;
@@ -12,14 +16,14 @@ const MARKED = 4;
 const MARGIN = 16;
 
 export class Dots {
+  /** @type {Map<string, Picture>} */
   #pictures = new Map();
   #taken = new Uint8Array(0);
+  /** @type {Sheet | null} */
   #sheet = null;
 
   /** Draw clouds in one colour.
-   *  @param {CanvasRenderingContext2D} context
-   *  @param {{view: import("./projection.js").View, ratio: number, colours: object}} scene
-   *  @param {import("./shapes.js").Shape[]} clouds
+   *  @param {CanvasRenderingContext2D} context @param {Ground} scene @param {Shape[]} clouds
    *  @param {string} colour @param {boolean} marked */
   draw(context, scene, clouds, colour, marked = false) {
     if (clouds.length === 0) return;
@@ -46,27 +50,28 @@ export class Dots {
     if (sheet !== null) context.drawImage(sheet.finished(), 0, 0);
   }
 
+  /** @param {number} width @param {number} height */
   #sheetOf(width, height) {
-    if (this.#sheet?.width !== width || this.#sheet?.height !== height) {
-      this.#sheet = new Sheet(width, height);
-    }
+    const fits = this.#sheet?.width === width && this.#sheet.height === height;
+    this.#sheet = fits && this.#sheet ? this.#sheet : new Sheet(width, height);
     return this.#sheet.emptied();
   }
 
+  /** @param {number} size */
   #empty(size) {
     if (this.#taken.length !== size) this.#taken = new Uint8Array(size);
     else this.#taken.fill(0);
     return this.#taken;
   }
 
+  /** @param {string} colour @param {Ground} ground @param {number} radius */
   #picture(colour, { ratio, colours }, radius) {
     const key = `${colour} ${colours.land} ${ratio} ${radius}`;
     // A theme has few colours; whoever changes it often starts anew.
     if (this.#pictures.size > 20) this.#pictures.clear();
-    if (!this.#pictures.has(key)) {
-      this.#pictures.set(key, dot(colour, colours.land, radius * ratio, ratio));
-    }
-    return this.#pictures.get(key);
+    const known = this.#pictures.get(key) ?? dot(colour, colours.land, radius * ratio, ratio);
+    this.#pictures.set(key, known);
+    return known;
   }
 }
 
@@ -76,13 +81,14 @@ class Sheet {
   #pixels;
   #context;
 
+  /** @param {number} width @param {number} height */
   constructor(width, height) {
     this.width = width;
     this.height = height;
     // Dots reach over the edges, and nobody looks for those.
     this.#data = new ImageData(width + 2 * MARGIN, height + 2 * MARGIN);
     this.#pixels = new Uint32Array(this.#data.data.buffer);
-    this.#context = new OffscreenCanvas(width, height).getContext("2d");
+    this.#context = contextOf(new OffscreenCanvas(width, height));
   }
 
   emptied() {
@@ -90,7 +96,7 @@ class Sheet {
     return this;
   }
 
-  /** A dot over what is there. */
+  /** A dot over what is there. @param {Picture} picture @param {number} left @param {number} top */
   put({ pixels, size }, left, top) {
     const sheet = this.#pixels;
     const wide = this.#data.width;
@@ -112,7 +118,8 @@ class Sheet {
   }
 }
 
-/** A soft pixel over another: two channels at a time, each with eight bits of room above it. */
+/** A soft pixel over another: two channels at a time, each with eight bits of room above it.
+ *  @param {number} below @param {number} pixel @param {number} alpha */
 function over(below, pixel, alpha) {
   const odd = below & 0xff00ff;
   const even = (below >>> 8) & 0xff00ff;
@@ -122,10 +129,12 @@ function over(below, pixel, alpha) {
   return (first & 0xff00ff) | ((second & 0xff00ff) << 8);
 }
 
+/** @param {Shape[]} clouds */
 function countOf(clouds) {
   return clouds.reduce((sum, { points }) => sum + points.length / 2, 0);
 }
 
+/** @param {Ground} ground @param {Shape[]} clouds @param {(x: number, y: number) => void} visit */
 function eachPixel({ view, ratio }, clouds, visit) {
   const { scale } = view;
   for (const { points, box } of clouds) {
@@ -139,11 +148,12 @@ function eachPixel({ view, ratio }, clouds, visit) {
   }
 }
 
-/** A disc with a thin rim that sets it off from the ground; as a picture, and as its pixels. */
+/** A disc with a thin rim that sets it off from the ground; as a picture, and as its pixels.
+ *  @param {string} colour @param {string} rim @param {number} radius @param {number} edge */
 function dot(colour, rim, radius, edge) {
   const size = Math.ceil(radius + edge) * 2;
   const canvas = new OffscreenCanvas(size, size);
-  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const context = contextOf(canvas, { willReadFrequently: true });
   context.fillStyle = rim;
   context.arc(size / 2, size / 2, radius + edge / 2, 0, 2 * Math.PI);
   context.fill();
@@ -153,4 +163,9 @@ function dot(colour, rim, radius, edge) {
   context.fill();
   const pixels = new Uint32Array(context.getImageData(0, 0, size, size).data.buffer);
   return { canvas, pixels, size };
+}
+
+/** @param {OffscreenCanvas} canvas @param {CanvasRenderingContext2DSettings} [settings] */
+function contextOf(canvas, settings) {
+  return /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d", settings));
 }

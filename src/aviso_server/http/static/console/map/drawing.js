@@ -24,6 +24,7 @@ export class Drawing {
     this.kind = kind;
   }
 
+  /** @param {[number, number]} place */
   add(place) {
     if (this.corners.length < MOST) this.corners.push(place);
   }
@@ -41,7 +42,7 @@ export class Drawing {
 }
 
 /** The corners of the box between two opposite ones, counterclockwise from the south-west.
- *  @returns {[number, number][]} */
+ *  @param {[number, number]} a @param {[number, number]} b @returns {[number, number][]} */
 export function boxBetween(a, b) {
   const [south, north] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])];
   const [west, east] = [Math.min(a[1], b[1]), Math.max(a[1], b[1])];
@@ -49,7 +50,7 @@ export function boxBetween(a, b) {
 }
 
 /** What came of drawing, where a degree has so many pixels, and what to tell about it.
- *  @param {[number, number][]} corners
+ *  @param {[number, number][]} corners @param {number} scale
  *  @returns {{drawn: Drawn | null, message: string | null}} */
 export function polygonOf(corners, scale) {
   const { ring, cut } = finished(corners, decimalsAt(scale));
@@ -57,7 +58,7 @@ export function polygonOf(corners, scale) {
   return { drawn: { polygon: ring }, message: cut ? CUT : null };
 }
 
-/** @param {[number, number]} place @returns {Drawn} */
+/** @param {[number, number]} place @returns {Drawn} @param {number} scale */
 export function pointOf([lat, lon], scale) {
   return { point: finishedPoint(lat, lon, decimalsAt(scale)) };
 }

@@ -2,6 +2,7 @@
 // the map to say; here it is only told apart from a drag, a pinch and a double click.
 
 /** Pixels that a press may wander and still be a tap: a mouse is steady, a finger is not. */
+/** @type {Record<string, number>} */
 const STEADY = { mouse: 4, pen: 6, touch: 10 };
 /** Zoom for each pixel that a wheel turned; a pinch on a touchpad comes as tiny turns with Ctrl. */
 const WHEEL = 0.002;
@@ -37,6 +38,11 @@ export class Gestures {
   constructor(canvas, moves, signal) {
     this.#canvas = canvas;
     this.#moves = moves;
+    /**
+     * @template {keyof HTMLElementEventMap} Name
+     * @param {Name} name
+     * @param {(event: HTMLElementEventMap[Name]) => void} listener
+     */
     const on = (name, listener, options = {}) =>
       canvas.addEventListener(name, listener, { signal, ...options });
     on("pointerdown", (event) => this.#down(event));
@@ -49,6 +55,7 @@ export class Gestures {
     on("keydown", (event) => this.#key(event));
   }
 
+  /** @param {PointerEvent} event */
   #down(event) {
     if (event.button !== 0) return;
     this.#canvas.setPointerCapture(event.pointerId);
@@ -66,6 +73,7 @@ export class Gestures {
     }
   }
 
+  /** @param {PointerEvent} event */
   #move(event) {
     const before = this.#pointers.get(event.pointerId);
     const now = placeOf(event);
@@ -81,6 +89,7 @@ export class Gestures {
     else this.#pinch(event.pointerId, before, now);
   }
 
+  /** @param {number} id @param {[number, number]} from @param {[number, number]} now */
   #pinch(id, from, now) {
     const [other] = [...this.#pointers].filter(([key]) => key !== id).map(([, place]) => place);
     /** @type {[number, number]} */
@@ -89,6 +98,7 @@ export class Gestures {
     this.#moves.zoom(apart(now, other) / Math.max(apart(from, other), 1), ...middle);
   }
 
+  /** @param {PointerEvent} event */
   #up(event) {
     if (!this.#pointers.delete(event.pointerId) || this.#drag === null) return;
     const drag = this.#drag;
@@ -97,6 +107,7 @@ export class Gestures {
     else drag.cancel();
   }
 
+  /** @param {PointerEvent} event */
   #cancel(event) {
     this.#pointers.delete(event.pointerId);
     this.#moved = true;
@@ -104,11 +115,13 @@ export class Gestures {
     this.#drag = null;
   }
 
+  /** @param {PointerEvent} event */
   #click(event) {
     if (this.#moved) return;
     this.#moves.tap(...placeOf(event), { double: event.detail > 1, touch: this.#touch });
   }
 
+  /** @param {WheelEvent} event */
   #wheel(event) {
     event.preventDefault();
     const turned = event.deltaY * UNITS[event.deltaMode];
@@ -116,17 +129,19 @@ export class Gestures {
     this.#moves.zoom(factor, ...placeOf(event));
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (this.#moves.key(event.key, event.shiftKey)) event.preventDefault();
   }
 }
 
-/** @returns {[number, number]} */
+/** @returns {[number, number]} @param {MouseEvent} event */
 function placeOf(event) {
   return [event.offsetX, event.offsetY];
 }
 
+/** @param {[number, number]} a @param {[number, number]} b */
 function apart(a, b) {
   return Math.hypot(a[0] - b[0], a[1] - b[1]);
 }

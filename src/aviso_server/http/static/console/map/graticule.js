@@ -5,12 +5,13 @@ const STEPS = [90, 60, 30, 10, 5, 1];
 /** Pixels that two lines must be apart at least, so that their names do not touch. */
 const APART = 64;
 
-/** Degrees between the lines where a degree has so many pixels. */
+/** Degrees between the lines where a degree has so many pixels. @param {number} scale */
 export function stepAt(scale) {
   return STEPS.findLast((step) => step * scale >= APART) ?? STEPS[0];
 }
 
-/** The multiples of a step in a range, both ends included. @returns {number[]} */
+/** The multiples of a step in a range, both ends included.
+ *  @param {number} low @param {number} high @param {number} step @returns {number[]} */
 export function multiples(low, high, step) {
   const first = Math.ceil(low / step);
   const length = Math.max(0, Math.floor(high / step) - first + 1);

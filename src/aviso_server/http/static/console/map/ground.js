@@ -4,6 +4,10 @@ import { crisp, eachTurn, inPixels } from "./brush.js";
 import { multiples, nameOfLatitude, nameOfLongitude, stepAt } from "./graticule.js";
 import { project, unproject } from "./projection.js";
 
+/** @import { Ground } from "./brush.js" */
+/** @import { View } from "./projection.js" */
+/** @import { Piece } from "./world.js" */
+
 const FONT = "10.5px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const HAIR = 0.8;
 /** Pixels at the edges where no name fits, or where another one is. */
@@ -27,11 +31,15 @@ export function paintGround(context, ground, world) {
   stroke(context, ground, [...land, ...water], colours.coast);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Ground} ground @param {Piece[]} pieces
+ *  @param {string} colour */
 function fill(context, ground, pieces, colour) {
   context.fillStyle = colour;
   for (const { box, area } of pieces) eachTurn(context, ground, box, () => context.fill(area));
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Ground} ground @param {Piece[]} pieces
+ *  @param {string} colour */
 function stroke(context, ground, pieces, colour) {
   context.strokeStyle = colour;
   for (const { box, line } of pieces) {
@@ -42,6 +50,7 @@ function stroke(context, ground, pieces, colour) {
   }
 }
 
+/** @param {View} view */
 function gridOf(view) {
   const step = stepAt(view.scale);
   const [north, west] = unproject(view, 0, 0);
@@ -50,6 +59,8 @@ function gridOf(view) {
   return { lats, lons: multiples(west, east, step) };
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Ground} ground @param {number} top
+ *  @param {number} bottom */
 function paintGrid(context, ground, top, bottom) {
   const { view, colours } = ground;
   const { lats, lons } = gridOf(view);
@@ -94,6 +105,8 @@ export function paintNames(context, ground) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Ground} ground @param {string} text
+ *  @param {number} x @param {number} y */
 function name(context, { colours }, text, x, y) {
   context.globalAlpha = 0.7;
   context.lineWidth = 3;

@@ -25,6 +25,7 @@ const REACH = { mouse: 5, touch: 14 };
 /** Pixels that an arrow key moves the map, and with Shift. */
 const ARROW = 60;
 const FINE_ARROW = 6;
+/** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 /** Zoom of one press of a button or key. */
 const PRESS = 2;
@@ -52,10 +53,13 @@ export class WorldMap {
   #colours;
   #shapes = new Shapes();
   #dots = new Dots();
+  /** @type {import("./world.js").World | null} */
   #world = null;
+  /** @type {string | null} */
   #highlighted = null;
+  /** @type {string | null} */
   #hovered = null;
-  #picked = { id: null, x: 0, y: 0 };
+  #picked = { id: "", x: 0, y: 0 };
   /** What the reader uses: "pointer", "touch" or "keys". */
   /** @type {"keys" | "touch" | "pointer"} */
   #by = matchMedia("(pointer: coarse)").matches ? "touch" : "pointer";
@@ -84,7 +88,8 @@ export class WorldMap {
       back: () => this.#pen.back(),
       cancel: () => this.#pen.cancel(),
     });
-    this.#context = this.#controls.canvas.getContext("2d");
+    const context = this.#controls.canvas.getContext("2d");
+    this.#context = /** @type {CanvasRenderingContext2D} */ (context);
     this.#colours = coloursOf(host);
     this.#listen();
     this.#observer.observe(host);
@@ -166,6 +171,7 @@ export class WorldMap {
   #listen() {
     const { canvas } = this.#controls;
     const { signal } = this.#ended;
+    /** @type {import("./gestures.js").Moves} */
     const moves = {
       press: (x, y, how) => this.#press(x, y, how),
       pan: (dx, dy) => this.#moved(() => this.#camera.pan(dx, dy)),
@@ -180,6 +186,7 @@ export class WorldMap {
     canvas.addEventListener("blur", () => this.#ask(), { signal });
   }
 
+  /** @param {string} url */
   async #load(url) {
     try {
       this.#world = await loadWorld(url);
@@ -203,6 +210,7 @@ export class WorldMap {
     }
   }
 
+  /** @param {number} now */
   #paint(now) {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
@@ -212,7 +220,7 @@ export class WorldMap {
     this.#follow();
     const glowing = this.#glowing(now);
     paint(this.#context, {
-      view: this.#camera.view,
+      view: this.#camera.shown,
       ratio: this.#sized(),
       colours: this.#colours,
       world: this.#world,
@@ -231,7 +239,7 @@ export class WorldMap {
   /** Give the canvas as many pixels as the screen has there. */
   #sized() {
     const { canvas } = this.#controls;
-    const { width, height } = this.#camera.view;
+    const { width, height } = this.#camera.shown;
     const ratio = Math.min(devicePixelRatio, SHARPEST);
     const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (canvas.width !== wide) canvas.width = wide;
@@ -239,6 +247,7 @@ export class WorldMap {
     return ratio;
   }
 
+  /** @param {number} now */
   #glowing(now) {
     if (this.#calm.matches) return [];
     return this.#shapes.since(now - GLOW, GLOWING).map((shape) => {
@@ -249,34 +258,39 @@ export class WorldMap {
 
   // Moves
 
+  /** @param {() => void} move */
   #moved(move) {
     if (this.#camera.view === null) return;
     move();
     this.#ask();
   }
 
+  /** @param {number} factor @param {number} [x] @param {number} [y] */
   #closer(factor, x, y) {
     this.#moved(() => this.#camera.flyCloser(factor, x, y));
   }
 
+  /** @param {number} x @param {number} y @param {{shift: boolean, touch: boolean}} how */
   #press(x, y, how) {
     this.#use(how.touch ? "touch" : "pointer");
     return this.#camera.view === null ? null : this.#pen.press(x, y, how);
   }
 
+  /** @param {number} x @param {number} y @param {{double: boolean, touch: boolean}} how */
   #tap(x, y, how) {
     if (this.#camera.view === null) return;
     if (this.#pen.drawing !== null) this.#pen.tap(x, y, how);
     else if (!this.#pick(x, y, how.touch) && how.double) this.#closer(PRESS, x, y);
   }
 
+  /** @param {number} x @param {number} y */
   #at(x, y, touch = false) {
-    const { view } = this.#camera;
+    const view = this.#camera.shown;
     const reach = (touch ? REACH.touch : REACH.mouse) / view.scale;
     return this.#shapes.at(...unproject(view, x, y), reach);
   }
 
-  /** Take the next shape there; false if there is none. */
+  /** Take the next shape there; false if there is none. @param {number} x @param {number} y */
   #pick(x, y, touch = false) {
     const ids = this.#at(x, y, touch);
     if (ids.length === 0) return false;
@@ -287,6 +301,7 @@ export class WorldMap {
     return true;
   }
 
+  /** @param {number} x @param {number} y */
   #hover(x, y) {
     if (this.#camera.view === null) return;
     this.#pen.point(unproject(this.#camera.view, x, y));
@@ -300,6 +315,7 @@ export class WorldMap {
     this.#over(null, false);
   }
 
+  /** @param {string | null} id @param {boolean} held */
   #over(id, held) {
     this.#controls.cursor(held ? "move" : id === null ? "pan" : "pick");
     if (id === this.#hovered) return;
@@ -308,6 +324,7 @@ export class WorldMap {
     this.#ask();
   }
 
+  /** @param {string} key @param {boolean} shift */
   #key(key, shift) {
     if (this.#camera.view === null) return false;
     const used = this.#moveKey(key, shift) || this.#otherKey(key);
@@ -315,6 +332,7 @@ export class WorldMap {
     return used;
   }
 
+  /** @param {string} key @param {boolean} shift */
   #moveKey(key, shift) {
     const arrow = ARROWS[key];
     const length = shift ? FINE_ARROW : ARROW;
@@ -326,9 +344,10 @@ export class WorldMap {
     return true;
   }
 
+  /** @param {string} key */
   #otherKey(key) {
     if (this.#pen.drawing !== null) return this.#pen.key(key);
-    const { width, height } = this.#camera.view;
+    const { width, height } = this.#camera.shown;
     return key === "Enter" && this.#pick(width / 2, height / 2);
   }
 
@@ -336,7 +355,8 @@ export class WorldMap {
     if (this.#controls.canvas.matches(":focus-visible")) this.#use("keys");
   }
 
-  /** The hint and the cross follow what the reader uses. */
+  /** The hint and the cross follow what the reader uses.
+   *  @param {"keys" | "touch" | "pointer"} by */
   #use(by) {
     if (this.#by === by) return;
     this.#by = by;
@@ -351,7 +371,7 @@ export class WorldMap {
   /** With keys the next corner is in the middle, wherever the map goes. */
   #follow() {
     const { drawing } = this.#pen;
-    const { lat, lon } = this.#camera.view;
+    const { lat, lon } = this.#camera.shown;
     if (drawing !== null && this.#by === "keys") drawing.next = [lat, lon];
   }
 }

@@ -13,7 +13,8 @@ const OUTLINE = 1.2;
 /** Widths and strengths of the strokes that make something new glow. */
 const GLOW = [[9, 0.18], [5, 0.3], [1.6, 1]];
 
-/** @typedef {import("./shapes.js").Shape} Shape */
+/** @import { Place } from "./rings.js" */
+/** @import { Shape } from "./shapes.js" */
 /** @typedef {import("./brush.js").Ground & {
  *  world: import("./world.js").World | null,
  *  shapes: import("./shapes.js").Shapes, dots: import("./dots.js").Dots,
@@ -39,6 +40,7 @@ export function paint(context, scene) {
   if (scene.cross) paintCross(context, scene);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene */
 function paintShapes(context, scene) {
   const { colours, shapes, dots } = scene;
   const width = shapes.shown > FEW ? 1 / scene.ratio : OUTLINE;
@@ -57,12 +59,14 @@ function paintShapes(context, scene) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene */
 function paintGlow(context, scene) {
   const { colours, glowing, dots } = scene;
   context.strokeStyle = colours.hot;
   for (const { shape, strength } of glowing) {
     eachTurn(context, scene, shape.box, (scale) => {
-      for (const [width, alpha] of shape.path === null ? [] : GLOW) {
+      for (const [width, alpha] of GLOW) {
+        if (shape.path === null) return;
         context.globalAlpha = strength * alpha;
         context.lineWidth = width / scale;
         context.stroke(shape.path);
@@ -74,6 +78,8 @@ function paintGlow(context, scene) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene @param {Shape} shape
+ *  @param {string} colour @param {number} width */
 function paintMarked(context, scene, shape, colour, width) {
   eachTurn(context, scene, shape.box, (scale) => {
     if (shape.path === null) return;
@@ -91,6 +97,8 @@ function paintMarked(context, scene, shape, colour, width) {
   scene.dots.draw(context, scene, [shape], colour, true);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene
+ *  @param {import("./area.js").Area} area */
 function paintArea(context, scene, area) {
   if (area.kind === "polygon") {
     eachTurn(context, scene, area.box, (scale) => {
@@ -107,6 +115,8 @@ function paintArea(context, scene, area) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene
+ *  @param {import("./drawing.js").Drawing} drawing */
 function paintDrawing(context, scene, drawing) {
   inPixels(context, scene);
   trace(context, drawing.outline, (lat, lon) => project(scene.view, lat, lon));
@@ -116,11 +126,14 @@ function paintDrawing(context, scene, drawing) {
   drawing.corners.forEach((place, i) => handle(context, scene, place, i === 0));
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Place[]} places
+ *  @param {(lat: number, lon: number) => [number, number]} where */
 function trace(context, places, where) {
   context.beginPath();
   for (const [lat, lon] of places) context.lineTo(...where(lat, lon));
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene @param {number} scale */
 function finish(context, { colours }, scale) {
   context.fillStyle = colours.areaFill;
   context.fill();
@@ -131,6 +144,8 @@ function finish(context, { colours }, scale) {
   dashed(context, false);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene @param {Place} place
+ *  @param {number} radius @param {"area" | "areaFill" | "land"} colour */
 function disc(context, scene, place, radius, colour) {
   const [x, y] = project(scene.view, place[0], place[1]);
   inPixels(context, scene);
@@ -140,6 +155,8 @@ function disc(context, scene, place, radius, colour) {
   context.fill();
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene @param {Place} place
+ *  @param {boolean} full */
 function handle(context, scene, place, full) {
   disc(context, scene, place, HANDLE, full ? "area" : "land");
   context.strokeStyle = scene.colours.area;
@@ -147,11 +164,15 @@ function handle(context, scene, place, full) {
   context.stroke();
 }
 
-/** Where the keyboard points. */
+/** Where the keyboard points. @param {CanvasRenderingContext2D} context @param {Scene} scene */
 function paintCross(context, scene) {
   const [x, y] = [crisp(scene.view.width / 2), crisp(scene.view.height / 2)];
   inPixels(context, scene);
-  for (const [colour, width] of [[scene.colours.land, 4], [scene.colours.area, 1.5]]) {
+  const strokes = [{ colour: scene.colours.land, width: 4 }, {
+    colour: scene.colours.area,
+    width: 1.5,
+  }];
+  for (const { colour, width } of strokes) {
     context.beginPath();
     for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
       context.moveTo(x + dx * 4, y + dy * 4);

@@ -14,7 +14,8 @@ import { project, unproject } from "./projection.js";
 /** Pixels around a corner in which it is hit: a finger covers more. */
 const REACH = { mouse: 10, touch: 22 };
 
-/** @typedef {import("./drawing.js").Drawn} Drawn */
+/** @import { Drawn } from "./drawing.js" */
+/** @import { Drag } from "./gestures.js" */
 /** @typedef {{changed(): void, ended(): void, drawn(drawn: Drawn): void,
  *  message(text: string): void}} Told  `ended` comes before `drawn`, and also without it */
 
@@ -55,25 +56,30 @@ export class Pen {
     this.#told.changed();
   }
 
-  /** Whether a pixel is on a corner that can be dragged. */
+  /** Whether a pixel is on a corner that can be dragged. @param {number} x @param {number} y */
   holds(x, y) {
     return this.drawing === null && this.#handleAt(x, y, false) !== null;
   }
 
-  /** A press that may become a drag of ours. @returns {import("./gestures.js").Drag | null} */
+  /** A press that may become a drag of ours.
+   *  @param {number} x @param {number} y @param {{shift: boolean, touch: boolean}} how
+   *  @returns {Drag | null} */
   press(x, y, { shift, touch }) {
-    if (this.drawing !== null) {
-      return this.drawing.kind === "polygon" && shift ? this.#dragBox(x, y) : null;
+    const { area, drawing } = this;
+    if (drawing !== null) {
+      return drawing.kind === "polygon" && shift ? this.#dragBox(drawing, x, y) : null;
     }
     const handle = this.#handleAt(x, y, touch);
-    return handle === null ? null : this.#dragCorner(handle);
+    return handle === null || area === null ? null : this.#dragCorner(area, handle);
   }
 
-  /** A click while drawing. */
+  /** A click while drawing.
+   *  @param {number} x @param {number} y @param {{double: boolean, touch: boolean}} how */
   tap(x, y, { double, touch }) {
+    if (this.drawing === null) return;
     const { kind, corners } = this.drawing;
     const place = this.#place(x, y);
-    const first = corners.length > 2 ? project(this.#camera.view, ...corners[0]) : [NaN, NaN];
+    const first = corners.length > 2 ? project(this.#camera.shown, ...corners[0]) : [NaN, NaN];
     const onFirst = Math.hypot(first[0] - x, first[1] - y) <= (touch ? REACH.touch : REACH.mouse);
     if (kind === "point") this.#take(pointOf(place, this.#scale));
     // The first click of a double click has set the last corner.
@@ -84,7 +90,8 @@ export class Pen {
 
   /** A key while drawing; false if it means nothing here. @param {string} key */
   key(key) {
-    const { lat, lon } = this.#camera.view;
+    if (this.drawing === null) return false;
+    const { lat, lon } = this.#camera.shown;
     const point = this.drawing.kind === "point";
     if (key === "Escape") this.cancel();
     else if (key === "Backspace") this.back();
@@ -106,40 +113,46 @@ export class Pen {
   }
 
   get #scale() {
-    return this.#camera.view.scale;
+    return this.#camera.shown.scale;
   }
 
+  /** @param {number} x @param {number} y */
   #place(x, y) {
-    return unproject(this.#camera.view, x, y);
+    return unproject(this.#camera.shown, x, y);
   }
 
+  /** @param {number} x @param {number} y @param {boolean} touch */
   #handleAt(x, y, touch) {
     if (this.area === null) return null;
-    return this.area.handleAt(this.#camera.view, x, y, touch ? REACH.touch : REACH.mouse);
+    return this.area.handleAt(this.#camera.shown, x, y, touch ? REACH.touch : REACH.mouse);
   }
 
-  #dragBox(x, y) {
-    const { drawing } = this;
-    drawing.boxed = this.#place(x, y);
+  /** @param {Drawing} drawing @param {number} x @param {number} y @returns {Drag} */
+  #dragBox(drawing, x, y) {
+    const start = this.#place(x, y);
+    drawing.boxed = start;
     const cancel = () => {
       drawing.boxed = null;
       this.#told.changed();
     };
+    /** @type {Drag["end"]} */
     const end = (px, py) => {
-      const corners = boxBetween(drawing.boxed, this.#place(px, py));
+      const corners = boxBetween(start, this.#place(px, py));
       cancel();
       this.#takePolygon(corners);
     };
     return { move: (px, py) => this.point(this.#place(px, py)), end, cancel };
   }
 
-  #dragCorner(handle) {
-    const { area } = this;
+  /** @param {Area} area @param {{index: number, turn: number}} handle @returns {Drag} */
+  #dragCorner(area, handle) {
     const before = area.given;
+    /** @type {Drag["move"]} */
     const move = (px, py) => {
       area.move(handle, this.#place(px, py));
       this.#told.changed();
     };
+    /** @type {Drag["end"]} */
     const end = (px, py) => {
       move(px, py);
       const taken = area.kind === "polygon"
@@ -151,12 +164,14 @@ export class Pen {
     return { move, end, cancel: () => this.setArea(before) };
   }
 
+  /** @param {[number, number][]} corners */
   #takePolygon(corners) {
     const { drawn, message } = polygonOf(corners, this.#scale);
     if (message !== null) this.#told.message(message);
     return drawn === null ? null : this.#take(drawn);
   }
 
+  /** @param {Drawn} drawn */
   #take(drawn) {
     if (this.drawing !== null) this.cancel();
     this.#told.drawn(drawn);

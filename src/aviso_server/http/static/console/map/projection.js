@@ -21,7 +21,8 @@ const PADDING_SHARE = 0.15;
 /** The latitude in the middle when the whole world does not fit in height: less ice, more land. */
 const MIDDLE = 14;
 
-/** The whole world, Greenwich in the middle. @returns {View} */
+/** The whole world, Greenwich in the middle.
+ *  @param {number} width @param {number} height @returns {View} */
 export function whole(width, height) {
   return clamped({ lon: 0, lat: MIDDLE, scale: 0, width, height });
 }
@@ -34,7 +35,8 @@ export function clamped(view) {
   return { ...view, scale, lat: Math.min(Math.max(view.lat, -reach), reach) };
 }
 
-/** @param {View} view @returns {[number, number]} pixels from the upper left corner */
+/** @param {View} view @param {number} lat @param {number} lon
+ *  @returns {[number, number]} pixels from the upper left corner */
 export function project(view, lat, lon) {
   return [
     view.width / 2 + (lon - view.lon) * view.scale,
@@ -42,7 +44,8 @@ export function project(view, lat, lon) {
   ];
 }
 
-/** @param {View} view @returns {[number, number]} latitude, and longitude without bounds */
+/** @param {View} view @param {number} x @param {number} y
+ *  @returns {[number, number]} latitude, and longitude without bounds */
 export function unproject(view, x, y) {
   return [
     view.lat - (y - view.height / 2) / view.scale,
@@ -50,13 +53,15 @@ export function unproject(view, x, y) {
   ];
 }
 
-/** The view after dragging the world by pixels. @param {View} view @returns {View} */
+/** The view after dragging the world by pixels.
+ *  @param {View} view @param {number} dx @param {number} dy @returns {View} */
 export function panned(view, dx, dy) {
   const { scale } = view;
   return clamped({ ...view, lon: view.lon - dx / scale, lat: view.lat + dy / scale });
 }
 
-/** The view closer by a factor, with the place under a pixel kept there. @param {View} view */
+/** The view closer by a factor, with the place under a pixel kept there.
+ *  @param {View} view @param {number} factor */
 export function zoomed(view, factor, x = view.width / 2, y = view.height / 2) {
   const [lat, lon] = unproject(view, x, y);
   const closer = clamped({ ...view, scale: view.scale * factor });
@@ -64,13 +69,15 @@ export function zoomed(view, factor, x = view.width / 2, y = view.height / 2) {
   return clamped({ ...closer, lat: closer.lat + lat - nowLat, lon: closer.lon + lon - nowLon });
 }
 
-/** The same place at another size of the screen. @param {View} view @returns {View} */
+/** The same place at another size of the screen.
+ *  @param {View} view @param {number} width @param {number} height @returns {View} */
 export function resized(view, width, height) {
   const zoom = view.width > 0 ? view.scale / (view.width / 360) : 1;
   return clamped({ ...view, width, height, scale: (zoom * width) / 360 });
 }
 
-/** The turns (multiples of 360) that bring a span of longitudes into sight. @param {View} view */
+/** The turns (multiples of 360) that bring a span of longitudes into sight.
+ *  @param {View} view @param {number} west @param {number} east */
 export function turns(view, west, east) {
   const half = view.width / 2 / view.scale;
   const first = Math.ceil((view.lon - half - east) / 360);
@@ -78,7 +85,8 @@ export function turns(view, west, east) {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * 360);
 }
 
-/** Whether a box, moved by a turn, is in sight. @param {View} view @param {Box} box */
+/** Whether a box, moved by a turn, is in sight.
+ *  @param {View} view @param {Box} box @param {number} turn */
 export function inSight(view, [west, south, east, north], turn) {
   const [wide, tall] = [view.width / 2 / view.scale, view.height / 2 / view.scale];
   return (
@@ -106,6 +114,7 @@ export function fitted(view, boxes) {
   return clamped({ ...view, scale, lon: near, lat: (south + north) / 2 });
 }
 
+/** @param {number} size */
 function room(size) {
   return size - 2 * Math.min(PADDING, size * PADDING_SHARE);
 }
@@ -132,7 +141,7 @@ export function covering(boxes) {
   return [west, south, west + 360 - gap, north];
 }
 
-/** A longitude folded into [-180, 180). */
+/** A longitude folded into [-180, 180). @param {number} lon */
 export function folded(lon) {
   return lon - Math.floor((lon + 180) / 360) * 360;
 }

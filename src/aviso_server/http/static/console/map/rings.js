@@ -8,7 +8,8 @@
 // - Interior is by non-zero winding, as on the server. Here doubles are good enough: it is only for
 //   clicks.
 
-/** @typedef {[number, number][]} Ring */
+/** @typedef {[number, number]} Place latitude, longitude */
+/** @typedef {Place[]} Ring */
 
 /** A shape is a sliver when it is this many times taller than wide. */
 const SLIVER = 20;
@@ -36,7 +37,7 @@ export function displayed(ring) {
   }
   const short = unwrapped(ring);
   const [west, south, east, north] = boxOf(short);
-  const around = short.at(-1)[1] !== short[0][1];
+  const around = short[short.length - 1][1] !== short[0][1];
   if (around || (east - west) * SLIVER < north - south) return { ring, crossing: false };
   return { ring: short, crossing: true };
 }
@@ -63,7 +64,8 @@ export function areaOf(ring) {
   return twice / 2;
 }
 
-/** Whether a place is inside, by non-zero winding. @param {Ring} ring */
+/** Whether a place is inside, by non-zero winding.
+ *  @param {Ring} ring @param {number} lat @param {number} lon */
 export function inside(ring, lat, lon) {
   let winding = 0;
   for (let i = 1; i < ring.length; i += 1) {
@@ -76,11 +78,13 @@ export function inside(ring, lat, lon) {
   return winding !== 0;
 }
 
-/** Whether a place is within so many degrees of the ring's edges. @param {Ring} ring */
+/** Whether a place is within so many degrees of the ring's edges.
+ *  @param {Ring} ring @param {number} lat @param {number} lon @param {number} reach */
 export function nearEdge(ring, lat, lon, reach) {
   return ring.some((b, i) => i > 0 && distance(ring[i - 1], b, lat, lon) <= reach);
 }
 
+/** @param {Place} a @param {Place} b @param {number} lat @param {number} lon */
 function distance(a, b, lat, lon) {
   const [up, east] = [b[0] - a[0], b[1] - a[1]];
   const length = up * up + east * east;
@@ -89,7 +93,8 @@ function distance(a, b, lat, lon) {
   return Math.hypot(lat - a[0] - t * up, lon - a[1] - t * east);
 }
 
-/** Positive if c is left of the way from a to b. */
+/** Positive if c is left of the way from a to b.
+ *  @param {Place} a @param {Place} b @param {Place} c */
 function side(a, b, c) {
   return (b[1] - a[1]) * (c[0] - a[0]) - (b[0] - a[0]) * (c[1] - a[1]);
 }
@@ -115,6 +120,7 @@ export function mayCross(ring) {
  *  @param {[number, number][]} corners @param {number} decimals
  *  @returns {{ring: Ring | null, cut: boolean}} */
 export function finished(corners, decimals) {
+  /** @type {Ring} */
   const level = corners.map(([lat, lon]) => [Math.min(Math.max(lat, -90), 90), lon]);
   const { points, cut } = largestPart(level);
   /** @type {Ring} */
@@ -122,33 +128,37 @@ export function finished(corners, decimals) {
   for (const [lat, lon] of points) {
     /** @type {[number, number]} */
     const corner = [rounded(lat, decimals), rounded(lon, decimals)];
-    if (ring.length === 0 || !same(corner, ring.at(-1))) ring.push(corner);
+    if (ring.length === 0 || !same(corner, ring[ring.length - 1])) ring.push(corner);
   }
-  while (ring.length > 1 && same(ring[0], ring.at(-1))) ring.pop();
+  while (ring.length > 1 && same(ring[0], ring[ring.length - 1])) ring.pop();
   if (ring.length < 3) return { ring: null, cut };
   ring.push([...ring[0]]);
   return { ring, cut };
 }
 
-/** A drawn point as the server takes it. @returns {[number, number]} */
+/** A drawn point as the server takes it.
+ *  @param {number} lat @param {number} lon @param {number} decimals @returns {[number, number]} */
 export function finishedPoint(lat, lon, decimals) {
   const turn = Math.round(lon / 360) * 360;
   return [rounded(Math.min(Math.max(lat, -90), 90), decimals), rounded(lon - turn, decimals)];
 }
 
-/** Decimals worth keeping where a degree has so many pixels: a tenth of a pixel, 2 to 4. */
+/** Decimals worth keeping where a degree has so many pixels: a tenth of a pixel, 2 to 4.
+ *  @param {number} scale */
 export function decimalsAt(scale) {
   return Math.min(Math.max(Math.ceil(Math.log10(scale)) + 1, 2), 4);
 }
 
-/** Of the parts in each world the largest, moved to [-180, 180]. */
+/** Of the parts in each world the largest, moved to [-180, 180]. @param {Ring} corners */
 function largestPart(corners) {
   const [west, , east] = boxOf(corners);
   const first = Math.ceil((west - 180) / 360);
   const last = Math.floor((east + 180) / 360);
+  /** @type {{points: Ring, size: number}} */
   let best = { points: [], size: -1 };
   let parts = 0;
   for (let turn = first; turn <= last; turn += 1) {
+    /** @type {Ring} */
     const moved = corners.map(([lat, lon]) => [lat, lon - turn * 360]);
     const points = halved(halved(moved, -180, 1), 180, -1);
     const size = Math.abs(areaOf(points));
@@ -158,11 +168,13 @@ function largestPart(corners) {
   return { points: best.points, cut: parts > 1 };
 }
 
-/** The part of a ring on one side of a meridian: east of it (1) or west (-1). */
+/** The part of a ring on one side of a meridian: east of it (1) or west (-1).
+ *  @param {Ring} points @param {number} meridian @param {1 | -1} sign */
 function halved(points, meridian, sign) {
+  /** @type {Ring} */
   const kept = [];
   points.forEach((b, i) => {
-    const a = points.at(i - 1);
+    const a = points[(i || points.length) - 1];
     const [aIn, bIn] = [(a[1] - meridian) * sign >= 0, (b[1] - meridian) * sign >= 0];
     if (aIn !== bIn) {
       const t = (meridian - a[1]) / (b[1] - a[1]);
@@ -173,11 +185,13 @@ function halved(points, meridian, sign) {
   return kept;
 }
 
+/** @param {number} value @param {number} decimals */
 function rounded(value, decimals) {
   // Adding zero turns -0 into 0.
   return Number(value.toFixed(decimals)) + 0;
 }
 
+/** @param {Place} a @param {Place} b */
 function same(a, b) {
   return a[0] === b[0] && a[1] === b[1];
 }

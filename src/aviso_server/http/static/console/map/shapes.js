@@ -19,7 +19,9 @@ const CORNER = 4;
 const BATCH = 100;
 const FORGOTTEN = 100_000;
 
-/** @typedef {{id: string, box: import("./projection.js").Box, ring: [number, number][] | null,
+/** @import { Ring } from "./rings.js" */
+/** @typedef {{id: string, polygon?: Ring, points?: Ring}} Given */
+/** @typedef {{id: string, box: import("./projection.js").Box, ring: Ring | null,
  *  crossing: boolean, alone: boolean, path: Path2D | null, points: Float32Array, weight: number,
  *  born: number, batch: Batch}} Shape  `points` are longitude, latitude by turns */
 
@@ -27,14 +29,17 @@ class Batch {
   /** @type {Map<string, Shape>} */
   shapes = new Map();
   full = 0;
+  /** @type {ReturnType<typeof drawnOf> | null} */
   #drawn = null;
 
+  /** @param {Shape} shape */
   add(shape) {
     this.shapes.set(shape.id, shape);
     this.full += 1;
     this.#drawn = null;
   }
 
+  /** @param {Shape} shape */
   remove(shape) {
     this.shapes.delete(shape.id);
     this.#drawn = null;
@@ -53,6 +58,7 @@ export class Shapes {
   /** @type {Set<Batch>} oldest first */
   #batches = new Set();
   #newest = new Batch();
+  /** @type {Set<string>} */
   #gone = new Set();
   #weight = 0;
 
@@ -64,14 +70,13 @@ export class Shapes {
     return this.#shapes.size + this.#gone.size;
   }
 
-  /** @param {string} id @returns {Shape | undefined} */
+  /** @param {string | null} id */
   get(id) {
-    return this.#shapes.get(id);
+    return id === null ? undefined : this.#shapes.get(id);
   }
 
   /** Add shapes, the newest last. What has no valid geometry is left out.
-   *  @param {{id: string, polygon?: [number, number][], points?: [number, number][]}[]} given
-   *  @param {number} now milliseconds, for what is new */
+   *  @param {Given[]} given @param {number} now milliseconds, for what is new */
   add(given, now) {
     // Of very many at once the older ones would not be drawn anyway.
     const skipped = Math.max(0, given.length - CAP);
@@ -106,8 +111,10 @@ export class Shapes {
     return found.filter((shape) => shape !== undefined).map((shape) => shape.box);
   }
 
-  /** At most so many of the newest shapes that were born after a moment, oldest first. */
+  /** At most so many of the newest shapes that were born after a moment, oldest first.
+   *  @param {number} moment @param {number} most */
   since(moment, most) {
+    /** @type {Shape[]} */
     const found = [];
     for (const batch of [...this.#batches].reverse()) {
       for (const shape of [...batch.shapes.values()].reverse()) {
@@ -119,17 +126,21 @@ export class Shapes {
   }
 
   /** The ids of the shapes at a place, the newest first; `reach` is the nearness of a point or an
-   *  outline in degrees. @returns {string[]} */
+   *  outline in degrees. @returns {string[]}
+   *  @param {number} lat
+   *  @param {number} lon
+   *  @param {number} reach */
   at(lat, lon, reach) {
     const found = [...this.#shapes.values()].filter((shape) => touches(shape, lat, lon, reach));
     return found.map((shape) => shape.id).reverse();
   }
 
-  #insert(shape) {
-    if (shape === null) return;
-    this.remove([shape.id]);
+  /** @param {Omit<Shape, "batch"> | null} made */
+  #insert(made) {
+    if (made === null) return;
+    this.remove([made.id]);
     if (this.#newest.full >= BATCH) this.#newest = new Batch();
-    shape.batch = this.#newest;
+    const shape = { ...made, batch: this.#newest };
     this.#newest.add(shape);
     this.#batches.add(this.#newest);
     this.#shapes.set(shape.id, shape);
@@ -140,12 +151,15 @@ export class Shapes {
     }
   }
 
+  /** @param {string} id */
   #forget(id) {
     this.#take(id);
     this.#gone.add(id);
-    if (this.#gone.size > FORGOTTEN) this.#gone.delete(this.#gone.keys().next().value);
+    const [oldest] = this.#gone;
+    if (this.#gone.size > FORGOTTEN) this.#gone.delete(oldest);
   }
 
+  /** @param {string} id */
   #take(id) {
     const shape = this.#shapes.get(id);
     if (shape === undefined) return;
@@ -156,11 +170,10 @@ export class Shapes {
   }
 }
 
-/** @param {{id: string, polygon?: [number, number][], points?: [number, number][]}} given
- *  @returns {Shape | null} */
+/** @param {Given} given @param {number} born @returns {Omit<Shape, "batch"> | null} */
 function shapeOf({ id, polygon, points = [] }, born) {
   const places = points.filter(isPlace);
-  const whole = polygon?.length > 1 && polygon.every(isPlace);
+  const whole = polygon && polygon.length > 1 && polygon.every(isPlace);
   const { ring, crossing } = whole ? displayed(polygon) : { ring: null, crossing: false };
   if (ring === null && places.length === 0) return null;
   return {
@@ -173,14 +186,15 @@ function shapeOf({ id, polygon, points = [] }, born) {
     path: ring === null ? null : pathOf(areaOf(ring) < 0 ? ring.toReversed() : ring),
     points: Float32Array.from(places.flatMap(([lat, lon]) => [lon, lat])),
     weight: (ring?.length ?? 0) * CORNER + places.length,
-    batch: null,
   };
 }
 
+/** @param {any} point */
 function isPlace(point) {
   return Array.isArray(point) && Number.isFinite(point[0]) && Number.isFinite(point[1]);
 }
 
+/** @param {Ring} ring */
 function pathOf(ring) {
   const path = new Path2D();
   for (const [lat, lon] of ring) path.lineTo(lon, lat);
@@ -188,14 +202,17 @@ function pathOf(ring) {
   return path;
 }
 
+/** @param {Shape[]} shapes */
 function drawnOf(shapes) {
   const rings = shapes.filter((shape) => shape.ring !== null);
-  const box = boxOf(shapes.flatMap(({ box: [w, s, e, n] }) => [[s, w], [n, e]]));
+  const box = boxOf(
+    shapes.flatMap(({ box: [w, s, e, n] }) => /** @type {Ring} */ ([[s, w], [n, e]])),
+  );
   return {
     box,
     fills: [
       together(rings.filter((shape) => !shape.alone)),
-      ...rings.filter((shape) => shape.alone).map((shape) => shape.path),
+      ...rings.filter((shape) => shape.alone).flatMap((shape) => shape.path ?? []),
     ],
     lines: together(rings.filter((shape) => !shape.crossing)),
     across: together(rings.filter((shape) => shape.crossing)),
@@ -203,12 +220,14 @@ function drawnOf(shapes) {
   };
 }
 
+/** @param {Shape[]} shapes */
 function together(shapes) {
   const path = new Path2D();
-  for (const shape of shapes) path.addPath(shape.path);
+  for (const shape of shapes) if (shape.path !== null) path.addPath(shape.path);
   return path;
 }
 
+/** @param {Shape} shape @param {number} lat @param {number} lon @param {number} reach */
 function touches({ box: [west, south, east, north], ring, points }, lat, lon, reach) {
   if (lat < south - reach || lat > north + reach) return false;
   const first = Math.ceil((west - reach - lon) / 360);
@@ -222,6 +241,7 @@ function touches({ box: [west, south, east, north], ring, points }, lat, lon, re
   return false;
 }
 
+/** @param {Float32Array} points @param {number} lat @param {number} lon @param {number} reach */
 function nearPoint(points, lat, lon, reach) {
   for (let i = 0; i < points.length; i += 2) {
     if (Math.hypot(points[i] - lon, points[i + 1] - lat) <= reach) return true;

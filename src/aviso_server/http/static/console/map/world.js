@@ -15,22 +15,27 @@ const SQUARE = 45;
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const VALUES = new Map([...DIGITS].map((digit, value) => [digit, value]));
 
-/** @typedef {{box: import("./projection.js").Box, area: Path2D, line: Path2D}} Piece */
+/** @import { Box } from "./projection.js" */
+/** @import { Ring } from "./rings.js" */
+/** @typedef {{box: Box, area: Path2D, line: Path2D}} Piece */
 /** @typedef {{land: Piece[], water: Piece[], borders: Piece[]}} Outlines */
 
+/** @type {Map<string, Promise<World>>} */
 const loading = new Map();
 
-/** The world at an address; every map of the page shares it. @returns {Promise<World>} */
+/** The world at an address; every map of the page shares it.
+ *  @param {string} url @returns {Promise<World>} */
 export function loadWorld(url) {
-  if (!loading.has(url)) {
-    const world = fetched(url);
-    // A failure is not kept: the next map may have more luck.
-    world.catch(() => loading.delete(url));
-    loading.set(url, world);
-  }
-  return loading.get(url);
+  const known = loading.get(url);
+  if (known !== undefined) return known;
+  const world = fetched(url);
+  // A failure is not kept: the next map may have more luck.
+  world.catch(() => loading.delete(url));
+  loading.set(url, world);
+  return world;
 }
 
+/** @param {string} url */
 async function fetched(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`no coastlines: status ${answer.status}`);
@@ -39,21 +44,25 @@ async function fetched(url) {
 
 export class World {
   #lines;
+  /** @type {Map<number, Outlines>} */
   #details = new Map();
 
   /** @param {{step: number, land: string[], water: string[], borders: string[]}} file */
   constructor({ step, land, water, borders }) {
+    /** @param {string[]} texts */
     const read = (texts) => texts.map((text) => decoded(text, step));
     this.#lines = { land: read(land), water: read(water), borders: read(borders) };
   }
 
-  /** What to draw where a degree has so many pixels. @returns {Outlines} */
+  /** What to draw where a degree has so many pixels. @returns {Outlines} @param {number} scale */
   at(scale) {
-    const apart = DETAILS.find((degrees) => degrees * scale <= FINE);
-    if (!this.#details.has(apart)) this.#details.set(apart, this.#outlines(apart));
-    return this.#details.get(apart);
+    const apart = DETAILS.find((degrees) => degrees * scale <= FINE) ?? 0;
+    const known = this.#details.get(apart) ?? this.#outlines(apart);
+    this.#details.set(apart, known);
+    return known;
   }
 
+  /** @param {number} apart @returns {Outlines} */
   #outlines(apart) {
     const { land, water, borders } = this.#lines;
     return {
@@ -64,14 +73,15 @@ export class World {
   }
 }
 
-/** The points [latitude, longitude] of a line in the file. @returns {[number, number][]} */
+/** The points [latitude, longitude] of a line in the file.
+ *  @param {string} text @param {number} step @returns {[number, number][]} */
 export function decoded(text, step) {
   /** @type {[number, number][]} */
   const points = [];
   const at = [0, 0];
   let [axis, value, shift] = [0, 0, 0];
   for (const digit of text) {
-    const bits = VALUES.get(digit);
+    const bits = VALUES.get(digit) ?? 0;
     value |= (bits & 31) << shift;
     shift += 5;
     if (bits >= 32) continue;
@@ -82,7 +92,9 @@ export function decoded(text, step) {
   return points;
 }
 
+/** @param {Ring[]} lines @param {number} apart @param {number} least */
 function pieces(lines, apart, least) {
+  /** @type {Map<string | number, Piece>} */
   const grouped = new Map();
   lines.forEach((line, number) => {
     const points = thinned(line, apart);
@@ -90,15 +102,16 @@ function pieces(lines, apart, least) {
     const box = boxOf(points);
     const square = `${Math.floor(box[0] / SQUARE)} ${Math.floor(box[1] / SQUARE)}`;
     const key = points.length < LARGE ? square : number;
-    if (!grouped.has(key)) grouped.set(key, { box, area: new Path2D(), line: new Path2D() });
-    const piece = grouped.get(key);
+    const piece = grouped.get(key) ?? { box, area: new Path2D(), line: new Path2D() };
+    grouped.set(key, piece);
     piece.box = joined(piece.box, box);
     trace(piece, points);
   });
   return [...grouped.values()];
 }
 
-/** Without points that are nearer than so many degrees to the one before; both ends stay. */
+/** Without points that are nearer than so many degrees to the one before; both ends stay.
+ *  @param {Ring} line @param {number} apart */
 function thinned(line, apart) {
   let last = line[0];
   return line.filter((point, i) => {
@@ -109,7 +122,8 @@ function thinned(line, apart) {
   });
 }
 
-/** Edges to the pole close Antarctica's area and are no coast. */
+/** Edges to the pole close Antarctica's area and are no coast.
+ *  @param {Piece} piece @param {Ring} points */
 function trace({ area, line }, points) {
   points.forEach(([lat, lon], i) => {
     const inner = i > 0 && lat > -90 && points[i - 1][0] > -90;
@@ -120,6 +134,7 @@ function trace({ area, line }, points) {
   });
 }
 
+/** @param {Box} a @param {Box} b @returns {Box} */
 function joined(a, b) {
   const [west, south] = [Math.min(a[0], b[0]), Math.min(a[1], b[1])];
   return [west, south, Math.max(a[2], b[2]), Math.max(a[3], b[3])];

@@ -29,6 +29,7 @@ const LAST_SEQUENCE = 2n ** 64n - 1n;
  * The request object.
  * @param {{kind: "notify" | "watch" | "replay", eventType: string, identifier: object,
  *   start?: Cursor, end?: Cursor, payload?: any}} asked `payload` undefined is none
+ * @returns {Request}
  */
 export function requestOf({ kind, eventType, identifier, start, end, payload }) {
   const request = { event_type: eventType, identifier };
@@ -49,14 +50,14 @@ export function sequenceProblem(text) {
   return BigInt(digits) > LAST_SEQUENCE ? "This sequence is too large." : "";
 }
 
-/** JSON to read: indented, with each pair of coordinates on one line. */
+/** JSON to read: indented, with each pair of coordinates on one line. @param {object} request */
 export function pretty(request) {
   return visible(JSON.stringify(request, null, 2)).replace(PAIR, "[$1, $2]");
 }
 
 /**
  * A command for a POSIX shell.
- * @param {{base: string, kind: "notify" | "watch" | "replay", request: object,
+ * @param {{base: string, kind: "notify" | "watch" | "replay", request: Request,
  *   auth?: "bearer" | "basic" | null}} asked `base` without a slash at its end
  */
 export function curlLine({ base, kind, request, auth = null }) {
@@ -66,20 +67,20 @@ export function curlLine({ base, kind, request, auth = null }) {
   };
   return [
     `curl ${kind === "notify" ? "" : "-N "}-X POST ${quoted(`${base}/${PATHS[kind]}`)}`,
-    ...(credentials[auth] ?? []),
+    ...(auth ? credentials[auth] : []),
     "-H 'Content-Type: application/json'",
     `--data-raw ${quoted(visible(JSON.stringify(request)))}`,
   ].join(" \\\n  ");
 }
 
-/** A text as one word of a POSIX shell. */
+/** A text as one word of a POSIX shell. @param {string} text */
 export function quoted(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /**
  * A Python program for pyaviso 2.4.
- * @param {{base: string, kind: "notify" | "watch" | "replay", request: object,
+ * @param {{base: string, kind: "notify" | "watch" | "replay", request: Request,
  *   auth?: "bearer" | "basic" | null}} asked `base` without a slash at its end
  */
 export function pyavisoLines({ base, kind, request, auth = null }) {
@@ -87,9 +88,9 @@ export function pyavisoLines({ base, kind, request, auth = null }) {
     bearer: 'pyaviso.Bearer(os.environ["AVISO_TOKEN"])',
     basic: 'pyaviso.Basic(os.environ["AVISO_USERNAME"], os.environ["AVISO_PASSWORD"])',
   };
-  const who = credentials[auth] ?? "pyaviso.Anonymous()";
+  const who = auth ? credentials[auth] : "pyaviso.Anonymous()";
   return [
-    ...(credentials[auth] ? ["import os", ""] : []),
+    ...(auth ? ["import os", ""] : []),
     "import pyaviso",
     "",
     `client = pyaviso.AvisoClient(base_url=${python(base)}, auth=${who})`,
@@ -98,6 +99,7 @@ export function pyavisoLines({ base, kind, request, auth = null }) {
   ].join("\n");
 }
 
+/** @param {Request} request */
 function notifyLines({ event_type: eventType, identifier, payload }) {
   return [
     "answer = client.notify(",
@@ -110,6 +112,7 @@ function notifyLines({ event_type: eventType, identifier, payload }) {
   ];
 }
 
+/** @param {string} kind @param {Request} request */
 function listenLines(kind, request) {
   const free = Object.keys(request.identifier).length === 0;
   return [
@@ -126,7 +129,8 @@ function listenLines(kind, request) {
   ];
 }
 
-/** The client begins after `start_from` and cannot say 0; from 1 on is the same. */
+/** The client begins after `start_from` and cannot say 0; from 1 on is the same.
+ *  @param {Request} request */
 function startLines({ from_id: id, from_date: date }) {
   if (date !== undefined) return [`    start_from=${python(date)},`];
   if (id === undefined) return [];
@@ -135,12 +139,13 @@ function startLines({ from_id: id, from_date: date }) {
   return [`    start_from=${before},  # begins with ${before + 1n}`];
 }
 
+/** @param {Request} request */
 function endLines({ to_id: id, to_date: date }) {
   if (date !== undefined) return [`    until=${python(date)},`];
   return id === undefined ? [] : [`    until=${BigInt(id.replace("+", ""))},`];
 }
 
-/** A JSON value as a Python literal. */
+/** A JSON value as a Python literal. @param {any} value @returns {string} */
 function python(value) {
   if (value === null) return "None";
   if (value === true) return "True";
@@ -154,6 +159,7 @@ function python(value) {
   return visible(JSON.stringify(value));
 }
 
+/** @param {string} text */
 function visible(text) {
   return text.replace(HIDDEN, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -3,7 +3,10 @@
 import { copy, fill, h, uid } from "../dom.js";
 import { curlLine, pretty, pyavisoLines } from "./request.js";
 
+/** @import { Request } from "./request.js" */
+
 export class Snippets {
+  /** @type {Record<string, string>} */
   #texts = {};
   #shown = "json";
 
@@ -26,7 +29,7 @@ export class Snippets {
           id: `${id}-${name}`,
           "aria-controls": id,
           dataset: { name },
-          on: { click: () => this.#show(name), keydown: (event) => this.#step(event) },
+          on: { click: () => this.#show(name), keydown: this.#step.bind(this) },
         },
         label,
       )
@@ -42,7 +45,7 @@ export class Snippets {
     this.#show("json");
   }
 
-  /** @param {"watch" | "replay" | "notify"} kind @param {object} request */
+  /** @param {"watch" | "replay" | "notify"} kind @param {Request} request */
   show(kind, request) {
     const { base, scheme } = this.where();
     this.#texts = {
@@ -53,6 +56,7 @@ export class Snippets {
     this.#show(this.#shown);
   }
 
+  /** @param {string} name */
   #show(name) {
     this.#shown = name;
     for (const tab of this.tabs) {
@@ -64,12 +68,13 @@ export class Snippets {
     fill(this.code, this.#texts[name] ?? "");
   }
 
+  /** @param {KeyboardEvent} event */
   #step(event) {
-    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!move) return;
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    const move = event.key === "ArrowRight" ? 1 : -1;
     const place = this.tabs.findIndex((tab) => tab.dataset.name === this.#shown);
     const next = this.tabs[(place + move + this.tabs.length) % this.tabs.length];
-    this.#show(next.dataset.name);
+    this.#show(next.dataset.name ?? "json");
     next.focus();
     event.preventDefault();
   }

@@ -5,6 +5,7 @@
 /** @typedef {import("../stream/sse.js").Notification} Notification */
 
 export class Buffer {
+  /** @type {Notification[]} */
   #items = [];
   #from = 0;
 

@@ -8,8 +8,12 @@ import { pretty } from "../request/request.js";
 /** Longer texts are cut in view; the copy has all. */
 const SHOWN = 200_000;
 
+/** @import { Notification } from "../stream/sse.js" */
+
 export class Details {
   #closed;
+  /** @type {Notification | null} */
+  item = null;
 
   /** @param {{closed: () => void, locate: (id: string) => void}} hooks */
   constructor({ closed, locate }) {
@@ -40,12 +44,12 @@ export class Details {
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
     });
-    this.copyId.addEventListener("click", () => copy(this.item.id, this.copyId));
+    this.copyId.addEventListener("click", () => copy(this.item?.id ?? "", this.copyId));
     this.copyAll.addEventListener("click", () => copy(this.#text(), this.copyAll));
-    this.find.addEventListener("click", () => locate(this.item.id));
+    this.find.addEventListener("click", () => this.item && locate(this.item.id));
   }
 
-  /** @param {object} item a CloudEvent @param {boolean} placed whether it is on the map */
+  /** @param {Notification} item @param {boolean} placed whether it is on the map */
   open(item, placed) {
     this.item = item;
     const text = this.#text();
@@ -66,6 +70,6 @@ export class Details {
   }
 
   #text() {
-    return pretty(this.item);
+    return pretty(this.item ?? {});
   }
 }

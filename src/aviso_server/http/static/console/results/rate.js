@@ -13,19 +13,20 @@ export class Rate {
     this.#counts[this.#second % this.#counts.length] += number;
   }
 
-  /** The rate over the last full seconds. */
+  /** The rate over the last full seconds. @param {number} now */
   perSecond(now) {
     this.#turn(now);
     const running = this.#counts[this.#second % this.#counts.length];
     return (this.#counts.reduce((sum, item) => sum + item, 0) - running) / WINDOW_S;
   }
 
-  /** The rate as text. */
+  /** The rate as text. @param {number} now */
   text(now) {
     const rate = this.perSecond(now);
     return rate === 0 || rate >= 10 ? String(Math.round(rate)) : rate.toFixed(1);
   }
 
+  /** @param {number} now */
   #turn(now) {
     const second = Math.floor(now / 1000);
     const passed = Math.min(second - this.#second, this.#counts.length);

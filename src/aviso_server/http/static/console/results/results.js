@@ -15,6 +15,9 @@ import { Details } from "./details.js";
 import { Rate } from "./rate.js";
 import { Table } from "./table.js";
 
+/** @import { Notification } from "../stream/sse.js" */
+/** @import { Column } from "./table.js" */
+
 /** Identifier fields that get a column; the details have all. */
 const COLUMNS = 7;
 const PAYLOAD = 160;
@@ -26,6 +29,7 @@ export class Results {
   #paused = false;
   #asked = false;
   #fresh = 0;
+  /** @type {Set<string>} */
   #placed = new Set();
 
   /** @param {{label: string, empty: string, pausable?: boolean}} options */
@@ -75,11 +79,13 @@ export class Results {
     return this.#buffer.total + this.#waiting.total;
   }
 
-  /** What the columns are, by the fields of an event type. */
+  /** What the columns are, by the fields of an event type.
+   *  @param {import("../form/fields.js").Field[]} fields */
   set fields(fields) {
     const plain = fields.filter((field) => field.kind !== "polygon" && field.kind !== "cloud");
     this.spatial = plain.length < fields.length;
     this.element.classList.toggle("without-map", !this.spatial);
+    /** @type {Column[]} */
     const named = plain.slice(0, COLUMNS).map((field) => ({
       label: field.name,
       width: "minmax(4.5rem, 1fr)",
@@ -98,7 +104,7 @@ export class Results {
     ];
   }
 
-  /** @param {object[]} notifications CloudEvents, ascending */
+  /** @param {Notification[]} notifications ascending */
   add(notifications) {
     this.#rate.add(notifications.length, performance.now());
     if (this.#paused) {
@@ -108,7 +114,8 @@ export class Results {
     this.#take(notifications);
   }
 
-  /** Put these in place of all others, as one who turns back the time does. */
+  /** Put these in place of all others, as one who turns back the time does.
+   *  @param {Notification[]} notifications */
   show(notifications) {
     this.#buffer.clear();
     this.#placed.clear();
@@ -147,6 +154,7 @@ export class Results {
     fill(this.state, text);
   }
 
+  /** @param {Notification[]} notifications */
   #take(notifications) {
     const shapes = [];
     for (const item of notifications) {
@@ -181,16 +189,19 @@ export class Results {
     this.#take(waited);
   }
 
+  /** @param {Notification} item */
   #open(item) {
     this.details.open(item, this.#placed.has(item.id));
     this.#chose(item.id);
   }
 
+  /** @param {string} id */
   #pick(id) {
     const found = this.#buffer.all().find((item) => item.id === id);
     if (found !== undefined) this.#open(found);
   }
 
+  /** @param {string | null} id */
   #chose(id) {
     this.table.choose(id);
     this.map.highlight(id);
@@ -206,6 +217,7 @@ export class Results {
     fill(this.note, this.#words(waiting));
   }
 
+  /** @param {number} waiting */
   #words(waiting) {
     const said = [];
     if (this.#paused) said.push(`Paused; ${count(waiting)} waiting.`);
@@ -217,6 +229,7 @@ export class Results {
   }
 }
 
+/** @param {Notification} item */
 function payloadOf(item) {
   const { payload } = item.data;
   if (payload === null) return "";
@@ -224,16 +237,19 @@ function payloadOf(item) {
   return text.length > PAYLOAD ? `${text.slice(0, PAYLOAD)}…` : text;
 }
 
+/** @param {string} label */
 function counter(label) {
   const value = h("dd", {}, "–");
   return {
     element: h("div", {}, h("dt", {}, label), value),
+    /** @param {string} text */
     set(text) {
       if (value.textContent !== text) value.textContent = text;
     },
   };
 }
 
+/** @param {import("../icons.js").Name} image @param {string} label @param {() => void} click */
 function button(image, label, click) {
   return h("button", { type: "button", on: { click } }, icon(image), label);
 }

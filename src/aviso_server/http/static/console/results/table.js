@@ -9,14 +9,20 @@ const ROW = 34;
 /** Rows made above and below what is in view. */
 const SPARE = 6;
 
-/** @typedef {{label: string, width: string, text: (item: any) => string, kind?: string}} Column */
+/** @import { Notification } from "../stream/sse.js" */
+/** @typedef {(item: Notification) => string} Text */
+/** @typedef {{label: string, width: string, text: Text, kind?: string}} Column */
+/** @typedef {{element: HTMLElement, cells: HTMLElement[], item: Notification | null}} Row */
 
 export class Table {
   #buffer;
   #open;
+  /** @type {Column[]} */
   #columns = [];
+  /** @type {Row[]} */
   #rows = [];
   #active = -1;
+  /** @type {string | null} */
   #chosen = null;
   #asked = false;
   /** Where it is scrolled to and how high it is, as last told: asking would lay the page out. */
@@ -24,10 +30,8 @@ export class Table {
   #height = 0;
   #prefix = uid("row");
 
-  /**
-   * @param {import("./buffer.js").Buffer} buffer
-   * @param {{label: string, empty: string, open: (item: any) => void}} options
-   */
+  /** @param {import("./buffer.js").Buffer} buffer
+   *  @param {{label: string, empty: string, open: (item: Notification) => void}} options */
   constructor(buffer, { label, empty, open }) {
     this.#buffer = buffer;
     this.#open = open;
@@ -77,13 +81,13 @@ export class Table {
     this.element.scrollTop = 0;
   }
 
-  /** Mark the row of a notification; null marks none. */
+  /** Mark the row of a notification; null marks none. @param {string | null} id */
   choose(id) {
     this.#chosen = id;
     this.#later();
   }
 
-  /** Bring a notification into view, by its place counted from the newest. */
+  /** Bring a notification into view, by its place counted from the newest. @param {number} index */
   reveal(index) {
     const top = index * ROW;
     const { scrollTop, clientHeight } = this.element;
@@ -143,6 +147,7 @@ export class Table {
     this.body.append(element);
   }
 
+  /** @param {Row} row @param {number} index */
   #show(row, index) {
     const item = this.#buffer.newest(index);
     const { element } = row;
@@ -161,24 +166,28 @@ export class Table {
     });
   }
 
+  /** @param {number} index */
   #rowId(index) {
     return `${this.#prefix}-${index}`;
   }
 
+  /** @param {MouseEvent} event */
   #click(event) {
-    const row = event.target.closest(".table-row");
+    const target = /** @type {Element} */ (event.target);
+    const row = /** @type {HTMLElement | null} */ (target.closest(".table-row"));
     if (row === null) return;
     this.#active = Number(row.dataset.index);
     this.#open(this.#buffer.newest(this.#active));
     this.#later();
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
     const size = this.#buffer.size;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    /** @type {Record<string, number>} */
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
-    moves.Home = -size;
-    moves.End = size;
+    Object.assign(moves, { Home: -size, End: size });
     if (size === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in moves) {
       this.#active = Math.max(0, Math.min(size - 1, this.#active + moves[event.key]));

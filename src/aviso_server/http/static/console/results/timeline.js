@@ -23,6 +23,7 @@ const SPEEDS = [
 ];
 
 export class Timeline {
+  /** @type {number[]} */
   #times = [];
   #moved;
   #playing = false;
@@ -66,7 +67,7 @@ export class Timeline {
     if (times.length < 2) return;
     fill(this.bars, this.#histogram());
     fill(this.begin, short(times[0]));
-    fill(this.end, short(times.at(-1)));
+    fill(this.end, short(this.#last));
     this.slider.value = String(STEPS);
     this.#tell();
   }
@@ -75,13 +76,17 @@ export class Timeline {
     return this.#times[0];
   }
 
+  get #last() {
+    return this.#times[this.#times.length - 1];
+  }
+
   get #span() {
-    return Math.max(1, this.#times.at(-1) - this.#times[0]);
+    return Math.max(1, this.#last - this.#first);
   }
 
   #until() {
     const share = Number(this.slider.value) / STEPS;
-    return share >= 1 ? this.#times.at(-1) : this.#first + share * this.#span;
+    return share >= 1 ? this.#last : this.#first + share * this.#span;
   }
 
   #pulled() {
@@ -107,9 +112,11 @@ export class Timeline {
     this.#play(this.#until());
   }
 
+  /** @param {number} at */
   #play(at) {
     let before = performance.now();
     let reached = at;
+    /** @param {number} now */
     const frame = (now) => {
       if (!this.#playing) return;
       const speed = Number(this.speed.value) || this.#span / WHOLE_S;
@@ -117,8 +124,8 @@ export class Timeline {
       before = now;
       this.slider.value = String(Math.min(STEPS, ((reached - this.#first) / this.#span) * STEPS));
       this.#tell();
-      this.#moved(Math.min(reached, this.#times.at(-1)));
-      if (reached >= this.#times.at(-1)) this.#stop();
+      this.#moved(Math.min(reached, this.#last));
+      if (reached >= this.#last) this.#stop();
       else requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
@@ -148,6 +155,7 @@ export class Timeline {
   }
 }
 
+/** @param {number} ms */
 function short(ms) {
   return stamp(new Date(ms).toISOString());
 }

@@ -5,6 +5,8 @@
 // - After a failure the longest pause doubles with each try, and the pause is drawn from all of it
 //   at random, so that a thousand pages do not come back in the same moment.
 
+/** @import { Failure } from "../api.js" */
+
 const SECOND = 1000;
 /** Three of the server's heartbeats. */
 export const SILENCE_MS = 90 * SECOND;
@@ -26,10 +28,11 @@ const LONGEST_WISH_S = 300;
  * @property {boolean} limited the server's limit of history was met
  * @property {boolean} silent it was cut off because nothing was heard
  * @property {string | null} reason of the closing frame
- * @property {(Error & {status?: number, retryAfterS?: number}) | null} error
+ * @property {Failure | null} error
  */
 
-/** Whether a connection shows that the server works: failures before it no longer count. */
+/** Whether a connection shows that the server works: failures before it no longer count.
+ *  @param {Connection} connection */
 export function worked({ opened, fresh, lasted }) {
   return opened && (fresh || lasted >= BRIEF_MS);
 }
@@ -49,7 +52,8 @@ export function pauseAfter(connection, attempt, random) {
   return random() * Math.min(LONGEST_MS, FIRST_MS * 2 ** (attempt - 1));
 }
 
-/** Why a connection ended that the server did not close. */
+/** Why a connection ended that the server did not close.
+ *  @param {Connection} connection @returns {Failure} */
 export function causeOf({ error, silent, opened }) {
   if (silent) return new Error(`Nothing was heard from the server for ${SILENCE_MS / SECOND} s.`);
   // What a browser says of a network is for developers: "network error", "Failed to fetch".
@@ -57,7 +61,8 @@ export function causeOf({ error, silent, opened }) {
   return new Error(opened ? "The connection was lost." : "The server did not answer.");
 }
 
-/** Whether the server refused for good: asking again would give the same answer. */
+/** Whether the server refused for good: asking again would give the same answer.
+ *  @param {Failure | null} error */
 export function refused(error) {
   const status = error?.status ?? 0;
   return status >= 100 && status < 500 && status !== 401 && status !== 429;

@@ -16,7 +16,8 @@ import * as texts from "./texts.js";
 
 const CLOCK = {
   now: () => Date.now(),
-  /** Resolves after that time, or when the signal is aborted. */
+  /** Resolves after that time, or when the signal is aborted.
+   *  @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
   wait: (ms, signal) =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
@@ -24,9 +25,25 @@ const CLOCK = {
     }),
 };
 
+/** @import { Failure } from "../api.js" */
+/** @import { Request } from "../request/request.js" */
+/** @import { Connection } from "./backoff.js" */
+/** @import { Notification } from "./sse.js" */
+
 /**
- * @typedef {import("../api.js").Failure} Failure
- *
+ * What is known of a connection while it lasts.
+ * @typedef {Omit<Connection, "lasted" | "error"> & {heard: number, explained?: boolean,
+ *   complete?: boolean, since?: string}} Progress
+ */
+
+/**
+ * @typedef {object} Hooks
+ * @property {(notifications: Notification[]) => void} received ascending, each once
+ * @property {(state: State) => void} changed
+ * @property {(message: import("./texts.js").Message) => void} told
+ */
+
+/**
  * @typedef {object} State
  * @property {"connecting"|"history"|"live"|"waiting"|"unauthorized"|"ended"|"failed"} phase
  * @property {number} attempt tries since the stream last worked
@@ -45,28 +62,26 @@ export class Follower {
   #stopped = false;
   #running = false;
   /** Ends the connection, and the pause between two. */
+  /** @type {AbortController | null} */
   #cut = null;
+  /** @type {AbortController | null} */
   #rest = null;
   #attempt = 0;
   #known = false;
   #outage = false;
   #limited = false;
+  /** @type {number | null} */
   #last = null;
+  /** @type {string | null} */
   #since = null;
+  /** @type {number | null} */
   #end = null;
 
   /**
-   * @param {object} options
-   * @param {(path: string, body: object, signal: AbortSignal) => Promise<Response>} options.post
-   *   rejects with an ApiError for anything but 200
-   * @param {"watch" | "replay"} options.kind
-   * @param {object} options.request the request object to begin with
-   * @param {(notifications: object[]) => void} options.received CloudEvents, ascending, each once
-   * @param {(state: State) => void} options.changed
-   * @param {(message: import("./texts.js").Message) => void} options.told
-   * @param {{now: () => number, wait: (ms: number, signal: AbortSignal) => Promise<void>}}
-   *   [options.clock]
-   * @param {() => number} [options.random] from 0 to 1
+   * @param {Hooks & {kind: "watch" | "replay", request: Request, clock?: typeof CLOCK,
+   *   post: (path: string, body: Request, signal: AbortSignal) => Promise<Response>,
+   *   random?: () => number}} options `post` rejects with an ApiError for anything but 200; the
+   *   request is the one to begin with; `random` gives 0 to 1
    */
   constructor({ post, kind, request, clock = CLOCK, random = Math.random, ...hooks }) {
     this.#post = post;
@@ -126,10 +141,19 @@ export class Follower {
   /** One connection, from the request to its end, however it ends. */
   async #connect() {
     const begun = this.#clock.now();
-    const connection = { heard: begun, opened: false, fresh: false, limited: false, reason: null };
+    /** @type {Progress} */
+    const connection = {
+      heard: begun,
+      opened: false,
+      fresh: false,
+      limited: false,
+      silent: false,
+      reason: null,
+    };
     const cut = new AbortController();
     this.#cut = cut;
     this.#guard(connection, cut);
+    /** @type {Failure | null} */
     let error = null;
     try {
       const response = await this.#post(`api/v1/${this.#kind}`, this.#body(), cut.signal);
@@ -139,14 +163,15 @@ export class Follower {
         if (connection.reason !== null) break;
       }
     } catch (caught) {
-      error = caught;
+      error = /** @type {Failure} */ (caught);
     } finally {
       cut.abort();
     }
     return { ...connection, error, lasted: this.#clock.now() - begun };
   }
 
-  /** Cut a connection off on which nothing is heard. */
+  /** Cut a connection off on which nothing is heard.
+   *  @param {Progress} connection @param {AbortController} cut */
   async #guard(connection, cut) {
     const left = () => connection.heard + SILENCE_MS - this.#clock.now();
     while (left() > 0 && !cut.signal.aborted) await this.#clock.wait(left(), cut.signal);
@@ -154,7 +179,7 @@ export class Follower {
     cut.abort();
   }
 
-  /** What to ask for, so that it goes on after what was received. */
+  /** What to ask for, so that it goes on after what was received. @returns {Request} */
   #body() {
     const { from_id: id, from_date: date, ...rest } = this.#request;
     if (this.#last !== null) return { ...rest, from_id: String(this.#last + 1) };
@@ -162,7 +187,9 @@ export class Follower {
     return live && this.#since !== null ? { ...rest, from_date: this.#since } : this.#request;
   }
 
+  /** @param {import("./sse.js").Frame[]} frames @param {Progress} connection */
   #take(frames, connection) {
+    /** @type {Notification[]} */
     let fresh = [];
     const hand = () => {
       if (fresh.length === 0) return;
@@ -181,14 +208,15 @@ export class Follower {
     hand();
   }
 
-  /** Whether a sequence is new; it then is the last. */
+  /** Whether a sequence is new; it then is the last. @param {number} sequence */
   #moves(sequence) {
     if (this.#last !== null && sequence <= this.#last) return false;
     this.#last = sequence;
     return true;
   }
 
-  /** A frame that is not a notification; those of other names are none of ours. */
+  /** A frame that is not a notification; those of other names are none of ours.
+   *  @param {string} event @param {any} data @param {Progress} connection */
   #heed(event, data, connection) {
     if (event === "connection-closing") this.#close(data, connection);
     else if (event === "error") this.#fail(data, connection);
@@ -199,6 +227,7 @@ export class Follower {
     else if (data.type === "replay_completed") this.#complete(data, connection);
   }
 
+  /** @param {any} data @param {Progress} connection @param {"live" | "history"} phase */
   #open(data, connection, phase) {
     connection.opened = true;
     connection.since = data.timestamp;
@@ -210,12 +239,14 @@ export class Follower {
     this.#change(phase);
   }
 
+  /** @param {any} data @param {Progress} connection */
   #limit(data, connection) {
     connection.limited = true;
     connection.explained = true;
     this.#call("told", texts.limit(data, this.#kind === "watch"));
   }
 
+  /** @param {any} data @param {Progress} connection */
   #complete(data, connection) {
     const live = this.#kind === "watch";
     connection.complete = true;
@@ -223,10 +254,11 @@ export class Follower {
     this.#call("told", texts.completed(data, live));
     if (!live) return;
     // All before this connection was looked through: the next need not do that again.
-    if (this.#since !== null) this.#since = connection.since;
+    if (this.#since !== null) this.#since = connection.since ?? this.#since;
     this.#change("live");
   }
 
+  /** @param {any} data @param {Progress} connection */
   #fail(data, connection) {
     const single = Number.isSafeInteger(data.sequence);
     // An unreadable notification counts as seen, or each connection would tell of it again.
@@ -235,13 +267,16 @@ export class Follower {
     this.#call("told", texts.failure(data));
   }
 
+  /** @param {any} data @param {Progress} connection */
   #close(data, connection) {
     connection.reason = String(data.reason);
     if (connection.reason === "end_of_stream" && connection.explained) return;
     this.#call("told", texts.closing(data));
   }
 
-  /** The final state, when there is nothing more to ask for or nobody to ask; else null. */
+  /** The final state, when there is nothing more to ask for or nobody to ask; else null.
+   *  @param {Progress & Connection} connection
+   *  @returns {Partial<State> & Pick<State, "phase"> | null} */
   #verdict(connection) {
     if (refused(connection.error)) return { phase: "failed", error: connection.error };
     if (this.#kind === "watch") return null;
@@ -251,7 +286,7 @@ export class Follower {
     return over ? { phase: "ended", more: connection.limited } : null;
   }
 
-  /** Wait for as long as the end of a connection calls for. */
+  /** Wait for as long as the end of a connection calls for. @param {Connection} connection */
   async #stayAway(connection) {
     const { error, reason } = connection;
     if (error?.status === 401) return this.#pause(null, "unauthorized", error);
@@ -265,9 +300,11 @@ export class Follower {
     return this.#pause(ms, "waiting", cause);
   }
 
-  /** Wait that long, or without an end; `retryNow` and `stop` cut it short. */
+  /** Wait that long, or without an end; `retryNow` and `stop` cut it short.
+   *  @param {number | null} ms @param {State["phase"]} phase @param {Failure | null} error */
   async #pause(ms, phase, error) {
-    const { signal } = (this.#rest = new AbortController());
+    this.#rest = new AbortController();
+    const { signal } = this.#rest;
     this.#change(phase, { error, retryAt: ms === null ? null : this.#clock.now() + ms });
     if (signal.aborted) return;
     if (ms !== null) await this.#clock.wait(ms, signal);
@@ -275,12 +312,14 @@ export class Follower {
     this.#rest = null;
   }
 
+  /** @param {State["phase"]} phase @param {Partial<State>} [rest] */
   #change(phase, { error = null, retryAt = null, more = false } = {}) {
     const works = phase === "live" || phase === "history" || phase === "ended";
     this.#call("changed", { phase, attempt: works ? 0 : this.#attempt, retryAt, error, more });
   }
 
-  /** A fault of the page must not look like one of the connection. */
+  /** A fault of the page must not look like one of the connection.
+   *  @param {keyof Hooks} hook @param {any} value */
   #call(hook, value) {
     if (this.#stopped) return;
     try {
@@ -291,6 +330,7 @@ export class Follower {
   }
 }
 
+/** @param {string} event @param {any} data */
 function isNotification(event, data) {
   const named = event === "live-notification" || event === "replay";
   return named && Number.isSafeInteger(data?.sequence);

@@ -22,7 +22,7 @@ export class Notices {
     const time = clock(new Date().toISOString());
     const loud = LOUD.has(kind) ? "loud" : "";
     this.list.prepend(h("li", { class: loud, dataset: { kind } }, h("time", {}, time), text));
-    while (this.list.children.length > KEPT) this.list.lastChild.remove();
+    while (this.list.children.length > KEPT) this.list.lastChild?.remove();
   }
 
   clear() {

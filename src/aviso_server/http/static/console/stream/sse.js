@@ -20,6 +20,7 @@ const LIMIT = 32 * 2 ** 20;
 export class Frames {
   #limit;
   #line = "";
+  /** @type {string | null} */
   #data = null;
   #event = "";
   #afterReturn = false;
@@ -51,7 +52,7 @@ export class Frames {
     return frames;
   }
 
-  /** How much of a piece belongs to what came before it, or to nothing. */
+  /** How much of a piece belongs to what came before it, or to nothing. @param {string} text */
   #skip(text) {
     if (text === "") return 0;
     const mark = !this.#begun && text.startsWith("\ufeff");
@@ -60,6 +61,7 @@ export class Frames {
     return mark || (this.#afterReturn && text.startsWith("\n")) ? 1 : 0;
   }
 
+  /** @param {string} piece */
   #grow(piece) {
     this.#line += piece;
     if (this.#line.length + (this.#data?.length ?? 0) > this.#limit) {
@@ -90,6 +92,7 @@ export class Frames {
   }
 }
 
+/** @param {string} text */
 function parsed(text) {
   try {
     return JSON.parse(text);
@@ -107,6 +110,7 @@ function parsed(text) {
  * @returns {AsyncGenerator<Frame[]>}
  */
 export async function* batches(response, heard = () => {}) {
+  if (response.body === null) return;
   const reader = response.body.getReader();
   // The byte order mark is left in the text: `Frames` knows it.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -12,7 +12,7 @@ const WORDS = {
   failed: ["bad", "Refused"],
 };
 
-/** @param {{phase: string, retryAt?: number}} state @returns {[Kind, string]} kind and words */
+/** @param {import("./follow.js").State} state @returns {[Kind, string]} kind and words */
 export function statusText(state) {
   if (state.phase !== "waiting") return WORDS[state.phase];
   const left = Math.max(0, Math.ceil(((state.retryAt ?? 0) - Date.now()) / 1000));

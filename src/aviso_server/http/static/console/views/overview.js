@@ -7,15 +7,38 @@ import { fill, h, svg } from "../dom.js";
 import { icon } from "../icons.js";
 import { bytes, count, rate, since, span } from "../moments.js";
 
-const TIERS = { memory: "memory", log: "log", lake: "lake" };
+/** @import { App } from "../main.js" */
+/** @typedef {{tier: string, first: number | null, last: number | null, lag?: number}} Tier */
+/** @typedef {Tier & {first: number, last: number}} Full */
+/** @typedef {[name: string, value: string, words: string, good: boolean]} Tile */
+/** @typedef {[time: number, sequence: number][]} Past */
+/**
+ * An event type; how much there is of it only for those who may read it.
+ * @typedef {{event_type: string, configured: boolean, readable: boolean, writable: boolean,
+ *   error?: string, stored: number, first_sequence: number, last_sequence: number,
+ *   last_time?: string, rates: {per_second_1m: number | null}, tiers: Tier[],
+ *   retention?: Record<string, number | null> | null}} Item
+ */
+/**
+ * The answer of `GET api/v1/overview`.
+ * @typedef {{ready: boolean, version: string, auth_enabled: boolean, metrics_port: number | null,
+ *   backend: {kind: string, connected: boolean}, lake: unknown, event_types: Item[],
+ *   archive?: {state: string, lag: number | null, error?: string | null} | null,
+ *   omitted: number}} Overview
+ */
+
+const TIERS = ["memory", "log", "lake"];
 /** Looks that the little curves reach back. */
 const REMEMBERED = 60;
 
 export class OverviewView {
   #app;
+  /** @type {Map<string, Card>} */
   #cards = new Map();
+  /** @type {Map<string, Past>} */
   #past = new Map();
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
     this.tiles = h("dl", { class: "tiles" });
@@ -43,7 +66,7 @@ export class OverviewView {
     );
   }
 
-  /** @param {object | null} seen the answer of the overview endpoint */
+  /** @param {Overview | null} seen */
   show(seen) {
     this.trouble.hidden = seen !== null;
     if (seen === null) {
@@ -66,7 +89,9 @@ export class OverviewView {
     }
   }
 
+  /** @param {Overview} seen */
   #server(seen) {
+    /** @type {Tile[]} */
     const tiles = [
       ["server", seen.ready ? "ready" : "not ready", `version ${seen.version}`, seen.ready],
       [
@@ -94,6 +119,7 @@ export class OverviewView {
     this.#tools(seen);
   }
 
+  /** @param {Overview} seen */
   #tools(seen) {
     const links = [
       ["swagger-ui/", "Swagger UI", "try every endpoint in the browser"],
@@ -120,17 +146,18 @@ export class OverviewView {
     );
   }
 
+  /** @param {Item} item */
   #card(item) {
     const name = item.event_type;
-    if (!this.#cards.has(name)) {
-      const card = new Card(this.#app, name);
-      this.#cards.set(name, card);
-      this.cards.append(card.element);
-    }
-    return this.#cards.get(name);
+    const known = this.#cards.get(name);
+    if (known !== undefined) return known;
+    const card = new Card(this.#app, name);
+    this.#cards.set(name, card);
+    this.cards.append(card.element);
+    return card;
   }
 
-  /** The last sequences seen of an event type, for its curve. */
+  /** The last sequences seen of an event type, for its curve. @param {Item} item */
   #remember(item) {
     const past = this.#past.get(item.event_type) ?? [];
     if (item.last_sequence !== undefined) past.push([Date.now(), item.last_sequence]);
@@ -142,12 +169,14 @@ export class OverviewView {
 
 /** One event type. */
 class Card {
+  /** @param {App} app @param {string} name */
   constructor(app, name) {
     this.rate = h("p", { class: "rate" });
     this.curve = h("div", { class: "curve" });
     this.facts = h("dl", { class: "facts" });
     this.bar = h("div", { class: "tiers" });
     this.note = h("p", { class: "soft small" });
+    /** @param {"live" | "replay" | "publish"} view @param {string} label */
     const link = (view, label) =>
       h("a", { href: `#${view}/${encodeURIComponent(name)}`, class: "button" }, icon(view), label);
     this.watch = link("live", "Watch");
@@ -166,6 +195,7 @@ class Card {
     this.app = app;
   }
 
+  /** @param {Item} item @param {Past} past */
   show(item, past) {
     const known = item.stored !== undefined;
     for (const part of [this.curve, this.bar, this.facts, this.rate]) part.hidden = !known;
@@ -184,7 +214,7 @@ class Card {
     fill(this.facts, facts(item).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]));
   }
 
-  /** Why something is not shown. */
+  /** Why something is not shown. @param {Item} item @param {boolean} known */
   #closed(item, known) {
     if (item.error) return item.error;
     if (known) return "";
@@ -196,6 +226,7 @@ class Card {
   }
 }
 
+/** @param {Item} item */
 function facts(item) {
   const last = item.last_time ? since(item.last_time) : "never";
   const range = item.stored > 0 ? `${item.first_sequence} to ${item.last_sequence}` : "none";
@@ -207,6 +238,7 @@ function facts(item) {
   ];
 }
 
+/** @param {Record<string, number | null> | null | undefined} retention */
 function kept(retention) {
   if (!retention) return "forever";
   const limits = [
@@ -218,6 +250,7 @@ function kept(retention) {
   return limits.join(", ") || "forever";
 }
 
+/** @param {Overview} seen @returns {Tile} */
 function archiveTile(seen) {
   const { archive } = seen;
   if (!seen.lake) return ["archive", "none", "no lake is configured", true];
@@ -238,23 +271,25 @@ function archiveTile(seen) {
   ];
 }
 
+/** @param {Overview} seen @param {(item: Item) => number | null | undefined} value */
 function sum(seen, value) {
   return seen.event_types.reduce((total, item) => total + (value(item) ?? 0), 0);
 }
 
-/** Where the sequences of an event type are, drawn to scale over all that exist. */
+/** Where the sequences of an event type are, drawn to scale over all that exist.
+ *  @param {Item} item */
 function tiers(item) {
   const first = Math.min(...item.tiers.filter(holds).map((tier) => tier.first), item.last_sequence);
   const width = Math.max(1, item.last_sequence - first + 1);
-  return item.tiers.filter((tier) => tier.tier in TIERS).map((tier) => {
-    const name = TIERS[tier.tier];
+  return item.tiers.filter(({ tier }) => TIERS.includes(tier)).map((tier) => {
+    const name = tier.tier;
     const fillBar = h("span", { class: `fill ${name}` });
     if (holds(tier)) {
       fillBar.style.left = `${((tier.first - first) / width) * 100}%`;
       fillBar.style.width = `max(3px, ${((tier.last - tier.first + 1) / width) * 100}%)`;
     }
     const words = holds(tier) ? `${tier.first} to ${tier.last}` : "empty";
-    const lag = tier.lag > 0 ? `, ${count(tier.lag)} behind` : "";
+    const lag = tier.lag && tier.lag > 0 ? `, ${count(tier.lag)} behind` : "";
     return h(
       "div",
       { class: "tier", title: `${name}: ${words}${lag}` },
@@ -269,14 +304,16 @@ function tiers(item) {
   });
 }
 
+/** @param {Tier} tier @returns {tier is Full} */
 function holds(tier) {
   return tier.first !== null && tier.last !== null && tier.last >= tier.first && tier.first > 0;
 }
 
-/** Publications between looks as a little curve. */
+/** Publications between looks as a little curve. @param {Past} past */
 function curve(past) {
   const steps = past.slice(1).map(([, last], place) => Math.max(0, last - past[place][1]));
   const highest = Math.max(1, ...steps);
+  /** @param {number} place */
   const x = (place) =>
     (place / (REMEMBERED - 2)) * 200 + 200 * (1 - (steps.length - 1) / (REMEMBERED - 2));
   const points = steps.map((step, place) =>

@@ -10,13 +10,20 @@ import { clock } from "../moments.js";
 import { requestOf } from "../request/request.js";
 import { Snippets } from "../request/snippets.js";
 
+/** @import { Failure } from "../api.js" */
+/** @import { View } from "../form/fields.js" */
+/** @import { App } from "../main.js" */
+/** @import { Request } from "../request/request.js" */
+
 const KEPT = 20;
 const SHAPE = "announcement";
 
 export class PublishView {
   #app;
+  /** @type {string[]} */
   #names = [];
 
+  /** @param {App} app */
   constructor(app) {
     this.#app = app;
     this.select = new EventTypeSelect(() => app.schemas, (view) => this.#pick(view));
@@ -69,10 +76,12 @@ export class PublishView {
     this.#nothing();
   }
 
+  /** @param {string[]} eventTypes */
   offer(eventTypes) {
     this.select.offer(eventTypes);
   }
 
+  /** @param {string} eventType */
   choose(eventType) {
     this.select.turn(eventType);
   }
@@ -81,6 +90,7 @@ export class PublishView {
     this.map.refreshTheme();
   }
 
+  /** @param {View | undefined} view */
   #pick(view) {
     const fields = view === undefined ? [] : fieldsOf(view);
     this.#names = [...fields.map((field) => field.name), "payload"];
@@ -91,11 +101,12 @@ export class PublishView {
     this.#update();
   }
 
-  /** Show a ring as an area that can be pulled, a cloud as points. */
+  /** Show a ring as an area that can be pulled, a cloud as points.
+   *  @param {import("../form/form.js").Shown | null} place */
   #show(place) {
     this.map.clear();
-    this.map.setArea(place?.polygon ? place : null);
-    if (place?.points) this.map.add([{ id: SHAPE, points: place.points }]);
+    this.map.setArea(place && "polygon" in place ? place : null);
+    if (place && "points" in place) this.map.add([{ id: SHAPE, points: place.points }]);
   }
 
   #update() {
@@ -104,6 +115,7 @@ export class PublishView {
     this.snippets.show("notify", this.#request(read));
   }
 
+  /** @param {import("../form/publishform.js").Read} read */
   #request({ identifier, payload }) {
     return requestOf({ kind: "notify", eventType: this.select.value, identifier, payload });
   }
@@ -120,25 +132,28 @@ export class PublishView {
     try {
       this.#told(await this.#send(this.#request(read), key));
     } catch (error) {
-      this.#complain(error, read.hints);
+      this.#complain(/** @type {Failure} */ (error), read.hints);
     } finally {
       this.go.disabled = false;
     }
   }
 
+  /** @param {Request} request @param {string} key */
   async #send(request, key) {
     const headers = { "Idempotency-Key": key };
     for (;;) {
       try {
         return await this.#app.api.send("api/v1/notification", request, headers);
-      } catch (error) {
+      } catch (caught) {
+        const error = /** @type {Failure} */ (caught);
         if (error.status !== 401 || !(await this.#app.signIn(error))) throw error;
       }
     }
   }
 
+  /** @param {Failure} error @param {Record<string, string>} hints */
   #complain(error, hints) {
-    const name = placeOf(error.field, this.#names);
+    const name = placeOf(error.field ?? null, this.#names);
     if (error.status === 400) {
       for (const [hinted, text] of Object.entries(hints)) this.publishForm.complain(hinted, text);
     }
@@ -147,6 +162,7 @@ export class PublishView {
     this.trouble.hidden = false;
   }
 
+  /** @param {{id: string, topic: string, processed_at: string}} answer */
   #told(answer) {
     this.done.querySelector(".soft")?.remove();
     this.done.prepend(
@@ -158,7 +174,7 @@ export class PublishView {
         h("span", { class: "soft mono" }, answer.topic),
       ),
     );
-    while (this.done.children.length > KEPT) this.done.lastChild.remove();
+    while (this.done.children.length > KEPT) this.done.lastChild?.remove();
     this.#app.say(`Published as ${answer.id}`);
   }
 

@@ -12,6 +12,7 @@ import { statusText } from "../stream/status.js";
 
 /**
  * @typedef {import("../form/fields.js").Field} Field
+ * @typedef {import("../map/drawing.js").Drawn} Drawn
  * @typedef {import("../request/request.js").Request} Request
  * @typedef {import("../stream/follow.js").State} State
  * @typedef {import("../stream/sse.js").Notification} Notification
@@ -50,7 +51,7 @@ export class StreamView {
       },
       go: this.go,
       draw: (shape) => this.results.map.draw(shape),
-      show: (place) => this.results.map.setArea(place),
+      show: (place) => this.results.map.setArea(/** @type {Drawn | null} */ (place)),
       picked: (fields) => this.#picked(fields),
       changed: (request) => this.differs(request),
     });
