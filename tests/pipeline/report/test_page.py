@@ -101,7 +101,10 @@ def test_a_heat_map_stays_readable_whatever_the_history() -> None:
 def test_what_producers_wrote_stays_text() -> None:
     """In names, values and findings; characters that turn the line around are replaced."""
     nasty = "</title><script>alert('x')</script>&\x00\u202e"
-    values = [("type-000", "step", 1, nasty, 9, 2), ("type-000", "step", 2, "", 1, 2)]
+    values: list[tuple[object, ...]] = [
+        ("type-000", "step", 1, nasty, 9, 2),
+        ("type-000", "step", 2, "", 1, 2),
+    ]
     cycle = (nasty, date(2026, 1, 1), "00:00", 5, 1, 0, 0, 0, 60.0)
     finding = (nasty, date(2026, 1, 1), "00:00", f"name={nasty}", "late", 7200.0, 3600.0)
     figures = _figures()
