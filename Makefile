@@ -15,6 +15,8 @@ DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-header \
   --universal --python-version 3.11
+# One test process more than processors: tests wait for other processes about a quarter of their time.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
 QUICK  := not (slow or spark or browser)
 
@@ -48,8 +50,8 @@ run: $(VENV)/.server java ## Start the server and its Spark archive on 127.0.0.1
 
 # Without Java the server runs all the same, and says what to install for the archive; the tests of
 # the pipeline fail and say the same.
-java: $(VENV)/.server ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
-	@$(BIN)/python -c 'import os; from aviso_server.pipeline.spark.java import find_java; find_java(os.environ)' \
+java: ## Install Java 17 for Spark, if it is missing and this is root on Debian or Ubuntu
+	@PYTHONPATH=src $(PYTHON) -c 'import os; from aviso_server.pipeline.spark.java import find_java; find_java(os.environ)' \
 	    2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	  echo "Installing Java for the Spark archive ..."; \
 	  export DEBIAN_FRONTEND=noninteractive; \
@@ -69,7 +71,9 @@ browser: setup ## Install Chromium for the tests, if it is missing and this is r
 	fi; \
 	$(BIN)/python -m support.browser 2>&1 || true
 
-test: setup java browser check ## Run every check and all tests
+test: ## Run every check and all tests
+	@$(MAKE) --no-print-directory -j 2 setup java
+	@$(MAKE) --no-print-directory browser check
 
 # Types take as long as many tests: they are checked beside them, and reported after them.
 check: format-check lint imports spelling ## All of that but for what has to be installed
@@ -78,7 +82,7 @@ check: format-check lint imports spelling ## All of that but for what has to be 
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((unit || types))
 
 quick: setup ## Run the quick tests: no Spark, no browser, none that takes seconds
-	@$(BIN)/pytest -q -n auto --dist loadgroup -m "$(QUICK)"
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m "$(QUICK)"
 
 format: setup ## Format the code
 	@$(BIN)/ruff format src tests bench examples tools
@@ -104,7 +108,7 @@ spelling: setup
 	@$(BIN)/codespell src tests docs bench examples tools *.md
 
 unit: setup ## Run the tests, in parallel and in random order
-	@$(BIN)/pytest -n auto --dist loadgroup
+	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 faults: setup java ## Inject every fault for longer, under several seeds, and count
 	@AVISO_FAULTS=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider tests/faults tests/lake/test_outcome.py \
