@@ -11,6 +11,7 @@ import yaml
 from support.markdown import CODE_BLOCK, anchors
 
 from aviso_server.cli.commands import app
+from aviso_server.cli.lazy import LazyGroup
 from aviso_server.core.fields import registry
 from aviso_server.core.fields.field import ScalarField, SpatialField
 from aviso_server.core.frame import (
@@ -115,14 +116,18 @@ def test_every_command_is_documented() -> None:
     command = typer.main.get_command(app)
     text = (DOCS / "operations.md").read_text()
     pages = "".join(page.read_text() for page in PAGES)
-    commands: dict[str, typer.core.TyperCommand] = command.commands  # type: ignore[attr-defined]
-    assert commands
-    for name, item in commands.items():
-        assert f"aviso-server {name} " in text
-        for parameter in item.params:
-            for option in parameter.opts:
-                if option.startswith("--"):
-                    assert option in pages, option
+    assert isinstance(command, LazyGroup)
+    assert command.commands
+    missing = [name for name in command.commands if f"aviso-server {name} " not in text]
+    jobs = command.get_command(None, "pipeline")
+    assert isinstance(jobs, LazyGroup)
+    for group in (command, jobs):
+        for name in [*group.commands]:
+            item = group.get_command(None, name)
+            assert item is not None
+            options = [option for parameter in item.params for option in parameter.opts]
+            missing += [f"{name} {o}" for o in options if o.startswith("--") and o not in pages]
+    assert missing == []
 
 
 def test_every_field_type_is_documented() -> None:

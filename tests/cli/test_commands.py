@@ -1,6 +1,5 @@
 """The command line as a user meets it: arguments in, text and exit code out."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -16,16 +15,6 @@ from aviso_server.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = str(ROOT / "examples" / "config.yaml")
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No configuration of the machine the tests run on."""
-    for name in os.environ:
-        if name.upper().startswith("AVISOSERVER_") or name == "NATS_TOKEN":
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def test_the_version_is_one_line() -> None:
@@ -49,6 +38,25 @@ def test_help_teaches_by_example(command: list[str]) -> None:
     assert "Examples:\n" in result.stdout
     assert "--config examples/config.yaml" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_help_is_made_of_sentences() -> None:
+    """No summary is cut, no option is without a word, and no type of Python shows."""
+    for group in ([], ["pipeline"]):
+        listed = _run(*group, "--help").stdout.partition("Commands:\n")[2].split("\n\n")[0]
+        assert "..." not in listed
+        for name in re.findall(r"^  (\w+)", listed, re.MULTILINE):
+            if name == "pipeline":
+                continue
+            text = _run(*group, name, "--help").stdout.partition("Examples:")[0]
+            usage, options = text.split("Options:\n")
+            assert usage.rstrip().endswith("."), name
+            entries = re.split(r"\n  (?=-)", f"\n{options.rstrip()}")[1:]
+            assert len(entries) > 1
+            for entry in entries:
+                told = re.sub(r"\[[^]]*(local\[\*\])?[^]]*\]$", "", " ".join(entry.split()))
+                assert told.rstrip().endswith((".", "...", "exit.")), entry
+            assert not re.search(r"<\w+>|list\[|Path\(|None", text), name
 
 
 def test_help_explains_where_settings_come_from() -> None:

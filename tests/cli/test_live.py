@@ -1,6 +1,5 @@
 """``aviso-server pipeline live``: help that teaches, and errors that fit on a line."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,6 @@ from aviso_server.pipeline.live.job import LiveOutcome
 
 NOWHERE = "nats://127.0.0.1:1"
 JETSTREAM: dict[str, Json] = on_jetstream(NOWHERE)
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No configuration of the machine the tests run on."""
-    for name in os.environ:
-        if name.upper().startswith("AVISOSERVER_") or name in ("NATS_TOKEN", "AVISO_TOKEN"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def _live(*arguments: str, sections: dict[str, Json] = JETSTREAM) -> Result:

@@ -9,8 +9,9 @@ from support.config import document, on_jetstream, settings
 from support.lake import filled, record
 from typer.testing import CliRunner, Result
 
-from aviso_server.cli import audit, maintain, sparked
+from aviso_server.cli import audit, maintain
 from aviso_server.cli.commands import app
+from aviso_server.cli.jobs import LakeGroup
 from aviso_server.core.json import Json
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import Place
@@ -71,11 +72,11 @@ def test_where_the_lake_is(tmp_path: Path) -> None:
         assert result.output == f"aviso-server pipeline {command}: {told}\n"
     lake: Json = {"path": "s3://a/lake", "storage_options": {"K": "1", "L": "2"}}
     configured = settings({**on_jetstream("nats://127.0.0.1:1"), "lake": lake})
-    assert sparked.place_to_read(configured, None, ["L=3"]) == Place(
-        "s3://a/lake", {"K": "1", "L": "3"}
-    )
-    assert sparked.place_to_read(configured, "/b", None) == Place("/b", {"K": "1", "L": "2"})
-    assert sparked.place_to_read(None, "/b", ["L=3"]) == Place("/b", {"L": "3"})
+    chosen = LakeGroup(storage_option=["L=3"])
+    assert chosen.existing(configured) == Place("s3://a/lake", {"K": "1", "L": "3"})
+    named = LakeGroup(lake="/b")
+    assert named.existing(configured) == Place("/b", {"K": "1", "L": "2"})
+    assert named.existing() == Place("/b", {})
 
 
 def test_sizes_may_be_written_with_or_without_b() -> None:
@@ -120,7 +121,7 @@ def test_findings_are_printed_with_their_sequences(capsys: pytest.CaptureFixture
             Finding("missing", 1000, 9000, 400),
         ],
     )
-    audit._show(AuditReport("lake", 1, False, [item]))  # noqa: FBT003
+    audit.show(AuditReport("lake", 1, False, [item]))  # noqa: FBT003
     assert [line.split(None, 1) for line in capsys.readouterr().out.splitlines()[2:]] == [
         ["mars", "hole        3 to 5"],
         ["mars", "row         7: its id [is] wrong"],

@@ -1,4 +1,4 @@
-"""The command line: ``aviso-server serve``, ``check`` and ``schema``."""
+"""The command line: ``aviso-server serve``, ``check``, ``schema`` and ``pipeline``."""
 
 from aviso_server.cli.commands import main
 

@@ -1,65 +1,38 @@
 """``aviso-server pipeline archive``: from the log into the lake."""
 
-import traceback
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import typer
 
-from aviso_server.cli.loading import ConfigFile, load
-from aviso_server.cli.progress import Style, shown
-from aviso_server.cli.sparked import (
-    Conf,
-    Master,
-    Packages,
-    Remote,
-    StorageOption,
-    Verbose,
-    pairs,
+from aviso_server.cli.jobs import (
+    LakeGroup,
+    SparkGroup,
+    absolute,
+    data_loss_option,
+    ended_in_words,
+    event_type_option,
     seconds,
 )
+from aviso_server.cli.options import flag, option
+from aviso_server.cli.progress import Style, shown
+from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline.archive.job import (
+    ArchiveFailed,
+    ArchiveJob,
+    ArchiveOptions,
+    wait_for_log,
+)
+from aviso_server.pipeline.archive.metrics import ArchiveMetrics, serve_metrics
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
+from aviso_server.pipeline.spark.session import SparkOptions, job_session
+from aviso_server.process import set_by_signals
+from aviso_server.server.joboptions import source_options
+from aviso_server.settings import Settings
 
-if TYPE_CHECKING:
-    from aviso_server.pipeline.archive.progress import ArchiveSnapshot
-    from aviso_server.server.joboptions import Chosen
-    from aviso_server.settings import Settings
-
-Once: TypeAlias = Annotated[
-    bool, typer.Option("--once", help="Archive what is there now, then end.")
-]
-Wait: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="30s", help="How long --once waits for NATS; without it, for ever."),
-]
-Lake: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake; lake.path.")
-]
-Interval: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="10s", help="Time between two commits.")
-]
-EventType: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="T", help="Only this one; may be repeated.")
-]
-Checkpoint: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Spark's bookkeeping; in the lake.")
-]
-MaxRecords: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Notifications in one commit; 200000.")
-]
-FailOnDataLoss: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--fail-on-data-loss/--no-fail-on-data-loss",
-        help="Stop if the log was trimmed before it was archived; lake.fail_on_data_loss.",
-    ),
-]
-MetricsPort: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="PORT", min=0, max=65_535, help="Serve Prometheus metrics here."),
-]
-Progress: TypeAlias = Annotated[
-    Style, typer.Option(metavar="auto|live|json|none", help="How progress is shown.")
-]
 EPILOG = """\
 \b
 Examples:
@@ -82,82 +55,90 @@ On a terminal one line shows what is going on; --progress json writes one object
 """
 
 
-def archive(  # noqa: PLR0913 - the options of a command
-    config: ConfigFile = None,
-    *,
-    once: Once = False,
-    wait: Wait = None,
-    lake: Lake = None,
-    storage_option: StorageOption = None,
-    interval: Interval = None,
-    event_type: EventType = None,
-    checkpoint: Checkpoint = None,
-    max_records: MaxRecords = None,
-    master: Master = None,
-    conf: Conf = None,
-    packages: Packages = None,
-    remote: Remote = None,
-    fail_on_data_loss: FailOnDataLoss = None,
-    metrics_port: MetricsPort = None,
-    progress: Progress = "auto",
-    verbose: Verbose = False,
-) -> None:
-    """Carry every notification from the log into the lake, each exactly once."""
-    settings = load(config)
-    chosen = _chosen(
-        lake=lake,
-        storage_options=pairs("--storage-option", storage_option),
-        event_types=tuple(event_type or ()),
-        once=once,
-        wait_s=None if wait is None else float(seconds("--wait", wait)),
-        interval_s=None if interval is None else float(seconds("--interval", interval)),
-        checkpoint=checkpoint,
-        max_records=max_records,
-        fail_on_data_loss=fail_on_data_loss,
-        master=master,
-        conf=pairs("--conf", conf),
-        packages=tuple(part.strip() for part in (packages or "").split(",") if part.strip()),
-        remote=remote,
+@dataclass(frozen=True, kw_only=True)
+class ArchiveGroup:
+    """What is archived, and how often; what is None is left to the settings."""
+
+    once: bool = flag("Archive what the log holds now, then exit.", "--once")
+    wait: str = option(
+        "30s", "DURATION", "How long --once waits for NATS. Without --once the job waits for ever."
     )
-    try:
-        _run(settings, chosen, progress, metrics_port)
-    except (AvisoError, OSError) as error:
-        if verbose:
-            typer.echo("".join(traceback.format_exception(error)), err=True)
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        typer.echo(f"aviso-server pipeline archive: {why}", err=True)
-        raise typer.Exit(1) from None
+    interval: str | None = option(
+        None, "DURATION", "Time between two commits.", otherwise="lake.archive_interval_seconds"
+    )
+    event_type: list[str] | None = event_type_option()
+    checkpoint: str | None = option(
+        None, "PATH", "Folder or URL where Spark keeps its own records.", otherwise="in the lake"
+    )
+    max_records: int = option(200000, "N", "Most notifications in one commit.", min=1)
+    fail_on_data_loss: bool | None = data_loss_option(None)
+    metrics_port: int | None = option(
+        None, "PORT", "Serve Prometheus metrics on this port.", min=0, max=65_535
+    )
+    progress: Style = option("auto", "auto|live|json|none", "How progress is shown.")
 
-
-def _chosen(**options: object) -> "Chosen":
-    try:
-        from aviso_server.server.joboptions import Chosen  # noqa: PLC0415 - serve and check need no Spark
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
-            raise
-        typer.echo(
-            "PySpark is not installed; install it with: pip install 'aviso-server[spark]'",
-            err=True,
+    def options(self, settings: Settings, lake: LakeGroup) -> ArchiveOptions:
+        """The job."""
+        wait_s = seconds("--wait", self.wait)
+        interval_s = float(settings.lake.archive_interval_seconds)
+        if self.interval is not None:
+            interval_s = seconds("--interval", self.interval)
+        fail = self.fail_on_data_loss
+        return ArchiveOptions(
+            lake.existing(settings, purpose="write to"),
+            source_options(settings),
+            event_types=tuple(self.event_type or ()),
+            once=self.once,
+            interval_s=interval_s,
+            checkpoint=None if self.checkpoint is None else absolute(self.checkpoint),
+            max_records=self.max_records,
+            fail_on_data_loss=settings.lake.fail_on_data_loss if fail is None else fail,
+            wait_s=wait_s,
         )
-        raise typer.Exit(1) from None
-    return Chosen(**options)  # type: ignore[arg-type]
 
 
-def _run(settings: "Settings", chosen: "Chosen", style: Style, metrics_port: int | None) -> None:
-    from aviso_server.pipeline.archive.metrics import ArchiveMetrics, serve_metrics  # noqa: PLC0415
-    from aviso_server.server import joboptions  # noqa: PLC0415 - as above
+def archive(
+    *,
+    config: ConfigGroup,
+    job: ArchiveGroup,
+    lake: LakeGroup,
+    spark: SparkGroup,
+) -> None:
+    """Run the job, show how it is doing, and count it."""
+    settings = config.load()
+    with ended_in_words("archive", verbose=spark.verbose):
+        session = spark.options("archive", settings)
+        options = job.options(settings, lake)
+        metrics = ArchiveMetrics()
+        if job.metrics_port is not None:
+            host = settings.metrics.host
+            port = serve_metrics(metrics, job.metrics_port, host)
+            typer.echo(f"metrics on http://{host}:{port}/metrics", err=True)
+        with shown(job.progress) as show:
 
-    metrics = ArchiveMetrics()
-    options = joboptions.archive_options(settings, chosen)
-    spark = joboptions.spark_options(settings, chosen)
-    if metrics_port is not None:
-        host = settings.metrics.host
-        port = serve_metrics(metrics, metrics_port, host)
-        typer.echo(f"metrics on http://{host}:{port}/metrics", err=True)
-    with shown(style) as show:
+            def report(snapshot: ArchiveSnapshot) -> None:
+                metrics.show(snapshot)
+                show(snapshot)
 
-        def tell(snapshot: "ArchiveSnapshot") -> None:
-            metrics.show(snapshot)
-            show(snapshot)
+            run(options, session, report=report)
 
-        joboptions.run_archive(options, spark, tell=tell)
+
+def run(
+    options: ArchiveOptions, spark: SparkOptions, *, report: Callable[[ArchiveSnapshot], None]
+) -> None:
+    """Run until it is done or the process is asked to end; AvisoError if it cannot go on."""
+    stop = threading.Event()
+    try:
+        with set_by_signals(stop):
+            # Through Connect, log and lake are for the server to reach, and may not be for us.
+            known = None if spark.remote else wait_for_log(options, stop, tell=report)
+            if stop.is_set():
+                report(ArchiveTally(known).snapshot("stopped", time.time()))
+                return
+            report(ArchiveTally(known).snapshot("starting", time.time()))
+            with job_session(spark) as session, set_by_signals(stop):
+                ArchiveJob(session, options, tell=report, known=known, stop=stop).run()
+    except AvisoError as error:
+        if not isinstance(error, ArchiveFailed):  # which has reported already, and knows more
+            report(ArchiveSnapshot("failed", error=error.message))
+        raise

@@ -3,7 +3,7 @@
 import shlex
 
 from aviso_server import __version__
-from aviso_server.cli.sample import notification
+from aviso_server.cli.example import notification
 from aviso_server.core.json import Json, compact
 from aviso_server.core.schema import Catalogue
 

@@ -1,21 +1,30 @@
-"""The command ``aviso-server pipeline ingest``."""
+"""``aviso-server pipeline ingest``: import an existing history."""
 
 import json
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import typer
 
-from aviso_server.cli import sparked
-from aviso_server.cli.loading import ConfigFile, load
-from aviso_server.core.errors import AvisoError
-
-if TYPE_CHECKING:
-    from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.ingest.job import IngestOptions, IngestOutcome
-    from aviso_server.pipeline.ingest.staging import Source
-    from aviso_server.settings import Settings
+from aviso_server.cli.jobs import (
+    LakeGroup,
+    SparkGroup,
+    absolute,
+    ended_in_words,
+    target,
+    token_option,
+)
+from aviso_server.cli.options import argument, option
+from aviso_server.cli.shared import ConfigGroup
+from aviso_server.core.declaration import declaration
+from aviso_server.pipeline.ingest import files, staging
+from aviso_server.pipeline.ingest.job import IngestOptions, IngestOutcome, earlier_outcome, run
+from aviso_server.pipeline.ingest.table import read_mapping
+from aviso_server.pipeline.spark.session import job_session
+from aviso_server.server.joboptions import source_options
+from aviso_server.settings import Settings
 
 EPILOG = """\
 \b
@@ -47,169 +56,120 @@ _SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 
 
-_Source: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="SOURCE...", help="Files, folders, patterns; NATS address; lake."),
-]
-_Format: TypeAlias = Annotated[
-    Format | None,
-    typer.Option(
+@dataclass(frozen=True, kw_only=True)
+class SourceGroup:
+    """What is read."""
+
+    source: list[str] | None = argument(None, "SOURCE")
+    format_: Format | None = option(
+        None,
+        "ndjson|csv|parquet|jetstream|lake",
+        "What the source is.",
         "--format",
-        metavar="ndjson|csv|parquet|jetstream|lake",
-        help="What the source is; by its name if not said.",
-    ),
-]
-_To: TypeAlias = Annotated[
-    Literal["server", "lake"], typer.Option(metavar="server|lake", help="Where it goes.")
-]
-_Url: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="The server; application.base_url.")
-]
-_Lake: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake; lake.path.")
-]
-_Mapping: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--map", metavar="PART=COLUMN,...", help="Columns of CSV and Parquet."),
-]
-_EventType: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="T", help="Of every row, or the one to read.")
-]
-_DeadLetters: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Rejected rows; STATE/rejected.")
-]
-_MaxRejected: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Fail if more rows are rejected.")
-]
-_State: TypeAlias = Annotated[
-    Path, typer.Option(metavar="PATH", help="Folder that remembers what is done.")
-]
-_Rate: TypeAlias = Annotated[
-    float | None, typer.Option(metavar="N", min=0.001, help="Per second and event type.")
-]
-_Token: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="T", envvar="AVISO_TOKEN", help="Bearer token for the server."),
-]
+        otherwise="by the suffix of its name",
+    )
+    mapping: str | None = option(
+        None,
+        "PART=COLUMN,...",
+        "Which columns of CSV or Parquet hold which parts of a notification.",
+        "--map",
+        otherwise="columns are named like the parts",
+    )
+    event_type: str | None = option(
+        None,
+        "EVENT_TYPE",
+        "Event type of every row of CSV or Parquet; of a log or lake, the one to read.",
+    )
+
+    def read(self, settings: Settings, lake: LakeGroup, *, to_server: bool) -> staging.Source:
+        """The source; ends the command if the options do not go together."""
+        sources = self.source or []
+        kind = self.format_ or _guess_format(sources)
+        if kind == "jetstream":
+            return staging.FromLog(self._log(settings, to_server=to_server))
+        if not sources:
+            raise typer.BadParameter("say what to take in", param_hint="SOURCE")
+        if kind == "lake":
+            if len(sources) > 1:
+                raise typer.BadParameter("one lake at a time", param_hint="SOURCE")
+            names = None if self.event_type is None else (self.event_type,)
+            return staging.FromLake(replace(lake, lake=sources[0]).existing(), names)
+        if kind == "ndjson" and (self.mapping or self.event_type):
+            raise typer.BadParameter(
+                "lines of NDJSON say themselves what is what", param_hint="--map"
+            )
+        fields = {
+            field.name for item in settings.catalogue.schemas.values() for field in item.fields
+        }
+        mapping = read_mapping(self.mapping, event_type=self.event_type, fields=fields)
+        return staging.FromFiles(tuple(files.files(sources)), kind, mapping)
+
+    def _log(self, settings: Settings, *, to_server: bool) -> dict[str, str]:
+        wanted = {"eventType": self.event_type or "*"}
+        if self.source:
+            rules = [declaration(schema) for schema in settings.catalogue.schemas.values()]
+            return {"servers": ",".join(self.source), "schemas": json.dumps(rules), **wanted}
+        if to_server:
+            raise typer.BadParameter(
+                "say which NATS to read: the configuration names the log of the server itself",
+                param_hint="SOURCE",
+            )
+        return {**source_options(settings), **wanted}
 
 
-def ingest(  # noqa: PLR0913 - the options of a command
-    source: _Source = None,
-    config: ConfigFile = None,
+@dataclass(frozen=True, kw_only=True)
+class IngestGroup:
+    """Where it goes, and what becomes of rows that are no notifications."""
+
+    to: Literal["server", "lake"] = option(
+        "server", "server|lake", "Publish to a server, or write into a lake directly."
+    )
+    url: str | None = option(None, "URL", "Server to publish to.", otherwise="application.base_url")
+    token: str | None = token_option()
+    rate: float | None = option(
+        None, "N", "Most notifications to publish in a second, of each event type.", min=0.001
+    )
+    dead_letters: str | None = option(
+        None,
+        "PATH",
+        "Folder or URL for rejected rows.",
+        otherwise="rejected, in the folder of --state",
+    )
+    max_rejected: int | None = option(None, "N", "Fail if more rows are rejected.", min=0)
+    state: Path = option(Path(".aviso-ingest"), "FOLDER", "Folder that records what is done.")
+
+
+def ingest(
     *,
-    format_: _Format = None,
-    to: _To = "server",
-    url: _Url = None,
-    lake: _Lake = None,
-    mapping: _Mapping = None,
-    event_type: _EventType = None,
-    dead_letters: _DeadLetters = None,
-    max_rejected: _MaxRejected = None,
-    state: _State = Path(".aviso-ingest"),
-    rate: _Rate = None,
-    token: _Token = None,
-    storage_option: sparked.StorageOption = None,
-    master: sparked.Master = None,
-    conf: sparked.Conf = None,
-    packages: sparked.Packages = None,
-    remote: sparked.Remote = None,
-    verbose: sparked.Verbose = False,
+    config: ConfigGroup,
+    source: SourceGroup,
+    job: IngestGroup,
+    lake: LakeGroup,
+    spark: SparkGroup,
 ) -> None:
-    """Take a legacy history in: NDJSON, CSV, Parquet, JetStream or another lake."""
-    settings = load(config)
-    kind = format_ or _guessed(source)
-    given = _Given(source or [], kind, mapping, event_type, storage_option)
-    with sparked.told("ingest", verbose=verbose):
-        from aviso_server.pipeline.ingest.job import IngestOptions, earlier_outcome, run  # noqa: PLC0415
-
+    """Take it in, and print what became of the rows."""
+    settings = config.load()
+    to_server = job.to == "server"
+    with ended_in_words("ingest", verbose=spark.verbose):
+        url = job.url or settings.application.base_url
         options = IngestOptions(
-            source=_source(settings, given, to),
+            source=source.read(settings, lake, to_server=to_server),
             catalogue=settings.catalogue,
-            state=state.absolute(),
-            server=None
-            if to == "lake"
-            else sparked.server(url or settings.application.base_url, token=token, rate=rate),
-            lake=None if to == "server" else _lake(settings, lake, storage_option),
-            dead_letters=dead_letters and sparked.absolute(dead_letters),
-            max_rejected=max_rejected,
+            state=job.state.absolute(),
+            server=target(url, token=job.token, rate=job.rate) if to_server else None,
+            lake=None if to_server else lake.existing(settings, purpose="write to"),
+            dead_letters=job.dead_letters and absolute(job.dead_letters),
+            max_rejected=job.max_rejected,
         )
-        chosen = sparked.spark_options(
-            master=master,
-            conf=conf,
-            packages=packages,
-            remote=remote,
-            app_name="aviso-server ingest",
-        )
+        spark_options = spark.options("ingest")
         outcome = earlier_outcome(options)  # before Spark is started for nothing
         if outcome is None:
-            with sparked.session(chosen) as spark:
-                outcome = run(options, spark, report=_say)
+            with job_session(spark_options) as session:
+                outcome = run(options, session, report=_say)
     _summary(options, outcome)
 
 
-class _Given:
-    """What the command line says of the source."""
-
-    def __init__(
-        self,
-        sources: list[str],
-        kind: Format,
-        mapping: str | None,
-        event_type: str | None,
-        storage_option: list[str] | None,
-    ) -> None:
-        self.sources = sources
-        self.kind = kind
-        self.mapping = mapping
-        self.event_type = event_type
-        self.storage_option = storage_option
-
-
-def _source(settings: "Settings", given: _Given, to: str) -> "Source":
-    from aviso_server.pipeline.ingest import files, staging  # noqa: PLC0415 - loaded when used
-    from aviso_server.pipeline.ingest.table import read_mapping  # noqa: PLC0415
-
-    if given.kind == "jetstream":
-        return staging.FromLog(_log_options(settings, given, to))
-    if not given.sources:
-        raise typer.BadParameter("say what to take in", param_hint="SOURCE")
-    if given.kind == "lake":
-        if len(given.sources) > 1:
-            raise typer.BadParameter("one lake at a time", param_hint="SOURCE")
-        names = None if given.event_type is None else (given.event_type,)
-        return staging.FromLake(sparked.place(given.sources[0], given.storage_option), names)
-    if given.kind == "ndjson" and (given.mapping or given.event_type):
-        raise typer.BadParameter("lines of NDJSON say themselves what is what", param_hint="--map")
-    fields = {field.name for item in settings.catalogue.schemas.values() for field in item.fields}
-    mapping = read_mapping(given.mapping, event_type=given.event_type, fields=fields)
-    return staging.FromFiles(tuple(files.files(given.sources)), given.kind, mapping)
-
-
-def _log_options(settings: "Settings", given: _Given, to: str) -> dict[str, str]:
-    wanted = {"eventType": given.event_type or "*"}
-    if given.sources:
-        from aviso_server.core.declaration import declaration  # noqa: PLC0415 - loaded when used
-
-        rules = [declaration(schema) for schema in settings.catalogue.schemas.values()]
-        return {"servers": ",".join(given.sources), "schemas": json.dumps(rules), **wanted}
-    if to == "server":
-        raise typer.BadParameter(
-            "say which NATS to read: the configuration names the log of the server itself",
-            param_hint="SOURCE",
-        )
-    from aviso_server.server.joboptions import source_options  # noqa: PLC0415
-
-    return {**source_options(settings), **wanted}
-
-
-def _lake(settings: "Settings", path: str | None, storage_option: list[str] | None) -> "Place":
-    found = sparked.configured_place(settings, path, storage_option)
-    if found is None:
-        raise AvisoError("there is no lake to write to: set lake.path, or give --lake PATH")
-    return found
-
-
-def _guessed(sources: list[str] | None) -> Format:
+def _guess_format(sources: list[str]) -> Format:
     kinds = {
         _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower()) for name in sources or [""]
     }
@@ -224,7 +184,7 @@ def _say(what: str) -> None:
         typer.echo(f"ingest: {what}", err=True)
 
 
-def _summary(options: "IngestOptions", outcome: "IngestOutcome") -> None:
+def _summary(options: IngestOptions, outcome: IngestOutcome) -> None:
     done = "published" if options.lake is None else "written"
     rows = [
         ("read", outcome.read),

@@ -1,24 +1,30 @@
-r"""The command ``aviso-server pipeline maintain``."""
+"""``aviso-server pipeline maintain``: the lake's files kept few and clean."""
 
-import sys
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Literal
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from aviso_server.cli import sparked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from aviso_server.lake.inventory import TableFile
-    from aviso_server.pipeline.maintain.job import MaintainOutcome
-    from aviso_server.pipeline.maintain.plan import MaintainPlan
+from aviso_server.cli.jobs import (
+    LakeGroup,
+    SparkGroup,
+    bar,
+    ended_in_words,
+    event_type_option,
+    pairs,
+)
+from aviso_server.cli.options import REQUIRED, flag, option
+from aviso_server.cli.shared import output, table
+from aviso_server.lake.inventory import TableFile
+from aviso_server.pipeline.maintain import job as maintenance
+from aviso_server.pipeline.maintain.job import MaintainOptions, MaintainOutcome
+from aviso_server.pipeline.maintain.plan import MaintainPlan, MaintainPolicy
+from aviso_server.pipeline.spark.session import job_session
+from aviso_server.settings.literals import LiteralError, duration_s, size_bytes
 
 EPILOG = """\
 \b
@@ -39,104 +45,82 @@ Exit code 0: done. 1: some of it could not be done, and stderr says what and why
 _DAY_S = 86_400
 
 
-EventTypes: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--event-type", metavar="T", help="Only this; may be repeated.")
-]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")
-]
-TargetSize: TypeAlias = Annotated[
-    str, typer.Option(metavar="SIZE", help="How large files become, at most.")
-]
-MinFiles: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", min=2, help="Small files that are worth putting together.")
-]
-Order: TypeAlias = Annotated[
-    Literal["sequence", "box"],
-    typer.Option(
-        metavar="sequence|box", help="Order of rows; box is by place within short stretches."
-    ),
-]
-Everything: TypeAlias = Annotated[
-    bool, typer.Option("--all", help="Write every file again, say to change the order.")
-]
-Retention: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="T=400d", help="How long an event type is kept; '*' is the others."),
-]
-KeepDays: TypeAlias = Annotated[
-    float, typer.Option(metavar="DAYS", min=0, help="How long replaced files stay.")
-]
-Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Allow --keep-days below one hour.")
-]
+@dataclass(frozen=True, kw_only=True)
+class NamedLakeGroup(LakeGroup):
+    """A lake that no configuration names."""
+
+    lake: str = option(REQUIRED, "PATH", "Folder or URL of the lake.")
 
 
-def maintain(  # noqa: PLR0913 - the options of a command
-    *,
-    lake: Annotated[str, typer.Option(metavar="PATH", help="Folder or URL of the lake.")],
-    event_type: EventTypes = None,
-    dry_run: DryRun = False,
-    target_size: TargetSize = "128Mi",
-    min_files: MinFiles = 2,
-    sort: Order = "sequence",
-    everything: Everything = False,
-    retention: Retention = None,
-    keep_days: KeepDays = 7.0,
-    force: Force = False,
-    storage_option: sparked.StorageOption = None,
-    master: sparked.Master = None,
-    conf: sparked.Conf = None,
-    packages: sparked.Packages = None,
-    remote: sparked.Remote = None,
-    verbose: sparked.Verbose = False,
-) -> None:
-    """Put small files together; remove what is deleted, expired, or left over."""
-    target, kept = _size(target_size), _retention(retention)
-    name = "aviso-server maintain"
-    spark_options = sparked.spark_options(
-        master=master, conf=conf, packages=packages, remote=remote, app_name=name
+@dataclass(frozen=True, kw_only=True)
+class MaintainGroup:
+    """What is done to the files."""
+
+    event_type: list[str] | None = event_type_option()
+    dry_run: bool = flag("Print what would be done, and do nothing.", "--dry-run")
+    target_size: str = option("128Mi", "SIZE", "Largest size of a merged file.")
+    min_files: int = option(2, "N", "Merge where there are at least so many files.", min=2)
+    sort: Literal["sequence", "box"] = option(
+        "sequence",
+        "sequence|box",
+        "Order of rows: by sequence, or by place within short ranges of sequences.",
     )
-    with sparked.told("maintain", verbose=verbose):
-        # Loaded when they are used: help needs no Spark.
-        from aviso_server.pipeline.maintain import job, plan  # noqa: PLC0415
+    everything: bool = flag("Rewrite every file, for instance to change the order.", "--all")
+    retention: list[str] | None = option(
+        None,
+        "EVENT_TYPE=DAYS",
+        "Remove what is older, such as mars=400d; '*' is every other event type. May be repeated.",
+    )
+    keep_days: float = option(7.0, "DAYS", "How long replaced files are kept for readers.", min=0)
+    force: bool = flag("Allow --keep-days of less than an hour.", "--force")
 
-        options = job.MaintainOptions(
-            sparked.place(lake, storage_option),
-            tuple(event_type or ()),
-            plan.MaintainPolicy(target, min_files, kept, everything),
-            sort,
-            timedelta(days=keep_days),
-            force,
-            dry_run,
+    def options(self, lake: LakeGroup) -> MaintainOptions:
+        """The job."""
+        return MaintainOptions(
+            lake.existing(),
+            tuple(self.event_type or ()),
+            MaintainPolicy(
+                _size(self.target_size), self.min_files, _retention(self.retention), self.everything
+            ),
+            self.sort,
+            timedelta(days=self.keep_days),
+            self.force,
+            self.dry_run,
         )
-        job.check(options)  # before Spark is started for nothing
-        with sparked.session(spark_options) as spark, ExitStack() as stack:
-            outcome = job.run(spark, options, tell=_bar(stack))
-    _show(outcome, dry_run=dry_run)
+
+
+def maintain(*, lake: NamedLakeGroup, job: MaintainGroup, spark: SparkGroup) -> None:
+    """Do it and print what was done, or only what would be."""
+    spark_options = spark.options("maintain")
+    with ended_in_words("maintain", verbose=spark.verbose):
+        options = job.options(lake)
+        maintenance.check(options)  # before Spark is started for nothing
+        with job_session(spark_options) as session, ExitStack() as stack:
+            outcome = maintenance.run(session, options, tell=_bar(stack))
+    _show(outcome, dry_run=job.dry_run)
     for problem in outcome.problems:
         typer.echo(f"aviso-server pipeline maintain: {problem}", err=True)
     if outcome.problems:
         raise typer.Exit(1)
 
 
-def _bar(stack: ExitStack) -> "Callable[[int, int], None]":
+def _bar(stack: ExitStack) -> Callable[[int, int], None]:
     """A bar that begins when it is known how much there is to do."""
     advance: list[Callable[[int], None]] = []
     shown = 0
 
-    def tell(done: int, total: int) -> None:
+    def advance_to(done: int, total: int) -> None:
         nonlocal shown
         if not advance and total:
-            advance.append(stack.enter_context(sparked.bar("files", total)))
+            advance.append(stack.enter_context(bar("files", total)))
         if advance:
             advance[0](done - shown)
             shown = done
 
-    return tell
+    return advance_to
 
 
-def _show(outcome: "MaintainOutcome", *, dry_run: bool) -> None:
+def _show(outcome: MaintainOutcome, *, dry_run: bool) -> None:
     if dry_run:
         _show_plan(outcome.plan)
         typer.echo(f"{len(outcome.swept):,} files that nobody needs would be removed")
@@ -156,13 +140,10 @@ def _show(outcome: "MaintainOutcome", *, dry_run: bool) -> None:
         typer.echo(f"left alone, for somebody else was quicker: {outcome.overtaken:,}")
 
 
-def _show_plan(plan: "MaintainPlan") -> None:
-    console = Console() if sys.stdout.isatty() else Console(width=160, color_system=None)
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
-    for heading in ("event type", "day", "what"):
-        table.add_column(heading)
-    for heading in ("files", "size", "becomes", "rows", "hidden"):
-        table.add_column(heading, justify="right")
+def _show_plan(plan: MaintainPlan) -> None:
+    console = output()
+    counted = ("files", "size", "becomes", "rows", "hidden")
+    rows = table(console, "event type", "day", "what", numbers=counted)
     steps: defaultdict[tuple[str, str, str], list[tuple[Sequence[TableFile], int, int]]]
     steps = defaultdict(list)
     for item in plan.removals:
@@ -174,7 +155,7 @@ def _show_plan(plan: "MaintainPlan") -> None:
         steps[key].append((rewrite.files, 1, rewrite.hidden))
     for key in sorted(steps):
         files = [file for part, _, _ in steps[key] for file in part]
-        table.add_row(
+        rows.add_row(
             *key,
             f"{len(files):,}",
             _amount(sum(file.size for file in files)),
@@ -182,12 +163,10 @@ def _show_plan(plan: "MaintainPlan") -> None:
             f"{sum(max(0, file.rows) for file in files):,}",
             f"{sum(hidden for _, _, hidden in steps[key]):,}",
         )
-    console.print(table if steps else "nothing to remove or to put together")
+    console.print(rows if steps else "nothing to remove or to put together")
 
 
 def _size(text: str) -> int:
-    from aviso_server.settings.literals import LiteralError, size_bytes  # noqa: PLC0415 - as below
-
     try:
         return size_bytes(text.removesuffix("B"))
     except LiteralError as error:
@@ -196,10 +175,8 @@ def _size(text: str) -> int:
 
 def _retention(given: list[str] | None) -> dict[str, int]:
     """Days by event type."""
-    from aviso_server.settings.literals import LiteralError, duration_s  # noqa: PLC0415
-
     kept = {}
-    for name, text in sparked.pairs("--retention", given).items():
+    for name, text in pairs("--retention", given).items():
         try:
             seconds = duration_s(text)
         except LiteralError as error:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import typer
 from rich.console import Console
@@ -12,12 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from aviso_server.core.json import compact
-
-if TYPE_CHECKING:
-    from aviso_server.pipeline.archive.progress import ArchiveSnapshot
+from aviso_server.pipeline.archive.progress import ArchiveSnapshot, as_json
 
 Style: TypeAlias = Literal["auto", "live", "json", "none"]
-Show: TypeAlias = "Callable[[ArchiveSnapshot], None]"
+Show: TypeAlias = Callable[[ArchiveSnapshot], None]
 
 PLAIN_S = 60.0
 """How often a line is written where nobody watches."""
@@ -46,7 +44,7 @@ def live(console: Console) -> Iterator[Show]:
         )
 
 
-def line(snapshot: "ArchiveSnapshot") -> str:
+def line(snapshot: ArchiveSnapshot) -> str:
     """The job in one line."""
     names = sorted(snapshot.event_types)
     kinds = ", ".join(names) if len(names) <= 3 else f"{len(names)} event types"
@@ -62,7 +60,7 @@ def line(snapshot: "ArchiveSnapshot") -> str:
     if snapshot.committed_at is not None:
         clock = time.strftime("%H:%M:%S", time.localtime(snapshot.committed_at))
         parts.append(f"last commit {clock}")
-    # What ends the job is told on stderr, once.
+    # What ends the job is said on stderr, once.
     if snapshot.error is not None and snapshot.stage != "failed":
         parts.append(snapshot.error)
     return "  ".join(part for part in parts if part)
@@ -74,20 +72,18 @@ class _Sparse:
     def __init__(self) -> None:
         self._stage = ""
         self._error: str | None = None
-        self._told = 0.0
+        self._written = 0.0
 
-    def show(self, snapshot: "ArchiveSnapshot") -> None:
-        """Write a line if there is something to tell."""
+    def show(self, snapshot: ArchiveSnapshot) -> None:
+        """Write a line if there is something to say."""
         now = time.monotonic()
         changed = snapshot.stage != self._stage or snapshot.error != self._error
-        if changed or now - self._told >= PLAIN_S:
-            self._stage, self._error, self._told = snapshot.stage, snapshot.error, now
+        if changed or now - self._written >= PLAIN_S:
+            self._stage, self._error, self._written = snapshot.stage, snapshot.error, now
             typer.echo(line(snapshot), err=True)
 
 
-def _json(snapshot: "ArchiveSnapshot") -> None:
-    from aviso_server.pipeline.archive.progress import as_json  # noqa: PLC0415 - loaded when it is used
-
+def _json(snapshot: ArchiveSnapshot) -> None:
     typer.echo(compact(as_json(snapshot)).decode())
     sys.stdout.flush()
 

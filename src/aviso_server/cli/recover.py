@@ -1,21 +1,17 @@
-r"""The command ``aviso-server pipeline recover``."""
+"""``aviso-server pipeline recover``: log and lake in line again."""
 
 import asyncio
-import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from aviso_server.cli import sparked
-from aviso_server.cli.audit import FINDINGS
-from aviso_server.cli.loading import ConfigFile, load
-
-if TYPE_CHECKING:
-    from aviso_server.pipeline.recover.job import RecoverOutcome
+from aviso_server.cli.jobs import FINDINGS, LakeGroup, bar, ended_in_words
+from aviso_server.cli.options import argument, flag, option
+from aviso_server.cli.shared import ConfigGroup, output, table
+from aviso_server.pipeline.recover.job import RecoverOptions, RecoverOutcome, settled
+from aviso_server.pipeline.recover.job import recover as run
+from aviso_server.server.joboptions import source_options
 
 EPILOG = """\
 \b
@@ -43,65 +39,51 @@ done, and one line on stderr says why. 2: wrong usage.
 """
 
 
-def recover(
-    event_types: Annotated[
-        list[str] | None, typer.Argument(metavar="[EVENT_TYPE]...", help="Only these.")
-    ] = None,
-    config: ConfigFile = None,
-    *,
-    lake: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake; lake.path.")
-    ] = None,
-    save: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where what is only in the log is saved.")
-    ] = Path("recovered"),
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Settle it; without this nothing is changed.")
-    ] = False,
-    storage_option: sparked.StorageOption = None,
-    verbose: sparked.Verbose = False,
-) -> None:
-    """Bring log and lake back in line after one of them was restored or lost."""
-    with sparked.told("recover", verbose=verbose):
-        from aviso_server.pipeline.recover.job import (  # noqa: PLC0415
-            RecoverOptions,
-            settled,
-        )
-        from aviso_server.pipeline.recover.job import recover as run  # noqa: PLC0415
-        from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when it is used
+@dataclass(frozen=True, kw_only=True)
+class RecoverGroup:
+    """What is compared, and what is done about it."""
 
-        settings = load(config)
+    event_types: list[str] | None = argument(None, "EVENT_TYPE")
+    save: Path = option(
+        Path("recovered"), "FOLDER", "Folder where what is only in the log is saved."
+    )
+    apply: bool = flag("Settle it. Without this nothing is changed.", "--apply")
+    verbose: bool = flag("Show stack traces of errors.", "--verbose")
+
+
+def recover(job: RecoverGroup, *, config: ConfigGroup, lake: LakeGroup) -> None:
+    """Compare, settle it if asked to, print, and end with the exit code of the result."""
+    with ended_in_words("recover", verbose=job.verbose):
+        settings = config.load()
         options = RecoverOptions(
-            sparked.place_to_read(settings, lake, storage_option),
+            lake.existing(settings),
             source_options(settings),
-            tuple(event_types or ()),
-            save,
-            apply,
+            tuple(job.event_types or ()),
+            job.save,
+            job.apply,
         )
-        with sparked.bar("comparing", None) as step:
-            found = asyncio.run(run(options, step=step))
-    _show(found)
-    if not settled(found):
+        with bar("comparing", None) as step:
+            recoveries = asyncio.run(run(options, step=step))
+    _show(recoveries)
+    if not settled(recoveries):
         raise typer.Exit(FINDINGS)
 
 
-def _show(found: "list[RecoverOutcome]") -> None:
-    console = Console() if sys.stdout.isatty() else Console(width=160, color_system=None)
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
-    table.add_column("event type")
-    for heading in ("log", "lake through", "only in the log", "stored again"):
-        table.add_column(heading, justify="right")
-    for item in found:
+def _show(recoveries: list[RecoverOutcome]) -> None:
+    console = output()
+    counted = ("log", "lake through", "only in the log", "stored again")
+    rows = table(console, "event type", numbers=counted)
+    for item in recoveries:
         stand = item.stand
         held = "empty" if stand.empty else f"{stand.first:,} to {stand.last:,}"
         counts = (stand.mark.through, item.only_here, item.restored)
-        table.add_row(stand.schema.event_type, held, *(f"{n:,}" for n in counts))
-    console.print(table)
-    for item in found:
+        rows.add_row(stand.schema.event_type, held, *(f"{n:,}" for n in counts))
+    console.print(rows)
+    for item in recoveries:
         console.print(_words(item), soft_wrap=True, markup=False, highlight=False)
 
 
-def _words(item: "RecoverOutcome") -> str:
+def _words(item: RecoverOutcome) -> str:
     stand = item.stand
     name = stand.schema.event_type
     if stand.why is not None:

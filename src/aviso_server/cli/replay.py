@@ -1,36 +1,44 @@
-"""The command ``aviso-server pipeline replay``."""
+"""``aviso-server pipeline replay``: history to files or to another server."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from importlib.util import find_spec
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from aviso_server.cli import sparked
-from aviso_server.cli.loading import ConfigFile, load
+from aviso_server.cli.jobs import (
+    LakeGroup,
+    SparkGroup,
+    absolute,
+    data_loss_option,
+    ended_in_words,
+    pairs,
+    target,
+    token_option,
+)
+from aviso_server.cli.options import REQUIRED, argument, flag, option
+from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.cursor import parse_sequence
 from aviso_server.core.errors import AvisoError
-
-if TYPE_CHECKING:
-    from aviso_server.lake.layout import Place
-    from aviso_server.pipeline.history.plan import Question
-    from aviso_server.pipeline.replay.options import (
-        Progress,
-        ReplayFiles,
-        ReplayOutcome,
-        ReplayServer,
-    )
-    from aviso_server.pipeline.spark.session import SparkOptions
-
-APP = "aviso-server replay"
+from aviso_server.pipeline.history import plan
+from aviso_server.pipeline.history.plan import Question, make_plan
+from aviso_server.pipeline.replay.job import earlier_outcome, run
+from aviso_server.pipeline.replay.options import (
+    Format,
+    ReplayFiles,
+    ReplayOptions,
+    ReplayOutcome,
+    ReplayServer,
+)
+from aviso_server.pipeline.replay.options import Progress as ReplayProgress
+from aviso_server.pipeline.spark.session import job_session
+from aviso_server.server.joboptions import source_options
+from aviso_server.settings import Settings
 
 EPILOG = """\
 \b
@@ -50,206 +58,151 @@ command is repeated with the same state folder: nothing is published twice, noth
 Exit code 0: done. 1: one line on stderr says what is wrong. 2: wrong usage. 130: interrupted.
 """
 
-Format: TypeAlias = Literal["parquet", "delta", "ndjson"]
-_EventType: TypeAlias = Annotated[str, typer.Argument(metavar="EVENT_TYPE", help="What to replay.")]
-_Filter: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="JSON", help="The identifier of a replay request.")
-]
-_FromId: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="ID", help="First sequence; else the beginning.")
-]
-_FromDate: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Stored at or after this time.")
-]
-_ToId: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="ID", help="Last sequence; else the end of now.")
-]
-_ToDate: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Stored at or before this time.")
-]
-_Lake: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake.")
-]
-_Log: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="The log: nats://... or http://...")
-]
-_LogOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="K=V", help="Option of the Spark source, such as token=T."),
-]
-_Output: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PATH", help="Folder or URL to write to; must be new.")
-]
-_Format: TypeAlias = Annotated[
-    Format, typer.Option(metavar="parquet|delta|ndjson", help="What the files are.")
-]
-_Typed: TypeAlias = Annotated[
-    bool, typer.Option("--typed", help="Identifier fields as columns with types, too.")
-]
-_BaseUrl: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="Source of CloudEvents; from the settings.")
-]
-_PolygonText: TypeAlias = Annotated[
-    bool, typer.Option("--polygon-text", help="Polygons in CloudEvents as producers spell them.")
-]
-_ToServer: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="Publish to this server instead.")
-]
-_State: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="What is done, kept for another run.")
-]
-_Rate: TypeAlias = Annotated[
-    float | None, typer.Option(metavar="N", min=0.001, help="Notifications per second.")
-]
-_BatchSize: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", min=1, max=5000, help="Notifications in one request.")
-]
-_Token: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="T", envvar="AVISO_TOKEN", help="Bearer token for the server."),
-]
-_SkipRejected: TypeAlias = Annotated[
-    bool, typer.Option("--skip-rejected", help="Go on without what the server does not take.")
-]
-_FailOnDataLoss: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--fail-on-data-loss/--no-fail-on-data-loss",
-        help="Stop if the log was trimmed before it was archived.",
-    ),
-]
 
+@dataclass(frozen=True, kw_only=True)
+class QuestionGroup:
+    """What is replayed, and where it is."""
 
-def replay(  # noqa: PLR0913 - the options of a command
-    event_type: _EventType,
-    config: ConfigFile = None,
-    *,
-    filter: _Filter = None,  # noqa: A002 - as the source calls it
-    from_id: _FromId = None,
-    from_date: _FromDate = None,
-    to_id: _ToId = None,
-    to_date: _ToDate = None,
-    lake: _Lake = None,
-    log: _Log = None,
-    log_option: _LogOption = None,
-    output: _Output = None,
-    format: _Format = "parquet",  # noqa: A002 - what everybody calls it
-    typed: _Typed = False,
-    base_url: _BaseUrl = None,
-    polygon_text: _PolygonText = False,
-    to_server: _ToServer = None,
-    state: _State = None,
-    rate: _Rate = None,
-    batch_size: _BatchSize = 500,
-    token: _Token = None,
-    skip_rejected: _SkipRejected = False,
-    fail_on_data_loss: _FailOnDataLoss = True,
-    storage_option: sparked.StorageOption = None,
-    master: sparked.Master = None,
-    conf: sparked.Conf = None,
-    packages: sparked.Packages = None,
-    remote: sparked.Remote = None,
-    verbose: sparked.Verbose = False,
-) -> None:
-    """Write a part of the past to files, or publish it to another server."""
-    if (output is None) == (to_server is None):
-        raise typer.BadParameter("give one of --output and --to-server")
-    storage = sparked.pairs("--storage-option", storage_option)
-    extra = sparked.pairs("--log-option", log_option)
-    start = _point(from_id=from_id, from_date=from_date)
-    end = _point(to_id=to_id, to_date=to_date)
-    with sparked.told("replay", verbose=verbose):
-        need_spark()
-        sources = _Sources(config, lake, log, extra, storage_option)
-        target: ReplayFiles | ReplayServer
-        if output is not None:
-            target = _files(output, format, base_url or sources.base_url, storage, typed=typed)
-            target = replace(target, polygon_text=polygon_text)
-        else:
-            target = _server(to_server or "", state, token, rate, batch_size)
-            target = replace(target, skip_rejected=skip_rejected)
-        asked = sources.question(event_type)
-        asked = replace(asked, fail_on_data_loss=fail_on_data_loss)
-        _run(
-            replace(asked, identifier=filter, start=start, end=end),
-            target,
-            sparked.spark_options(
-                master=master, conf=conf, packages=packages, remote=remote, app_name=APP
-            ),
-        )
+    event_type: str = argument(REQUIRED, "EVENT_TYPE")
+    filter: str | None = option(None, "JSON", "Filter, as the identifier of a replay request.")
+    from_id: str | None = option(None, "ID", "First sequence.", otherwise="the first there is")
+    from_date: str | None = option(None, "TIME", "Only what was stored at or after this time.")
+    to_id: str | None = option(
+        None, "ID", "Last sequence.", otherwise="the last one when the job starts"
+    )
+    to_date: str | None = option(None, "TIME", "Only what was stored at or before this time.")
+    log: str | None = option(
+        None,
+        "URL",
+        "Server with the log: nats://... or http://...",
+        otherwise="as configured, unless --lake is given",
+    )
+    log_option: list[str] | None = option(
+        None,
+        "NAME=VALUE",
+        "Option of the Spark source for the log, such as token=SECRET. May be repeated.",
+    )
+    fail_on_data_loss: bool = data_loss_option(default=True)
 
+    def check(self) -> None:
+        """End the command if the options do not go together."""
+        _point(from_id=self.from_id, from_date=self.from_date)
+        _point(to_id=self.to_id, to_date=self.to_date)
+        pairs("--log-option", self.log_option)
 
-class _Sources:
-    """Where the notifications are: what the command line says, else the settings."""
-
-    def __init__(
-        self,
-        config: Path | None,
-        lake: str | None,
-        log: str | None,
-        extra: Mapping[str, str],
-        storage_option: list[str] | None,
-    ) -> None:
-        self._lake, self._log = lake, log
-        self._extra, self._storage_option = extra, storage_option
-        # Whoever says where to look needs no configuration.
-        self._settings = load(config) if config is not None or not (lake or log) else None
-
-    @property
-    def base_url(self) -> str:
-        """What CloudEvents name as their source."""
-        known = None if self._settings is None else self._settings.application.base_url
-        return known or "http://localhost:8000"
-
-    def question(self, event_type: str) -> "Question":
-        """The event type, to be asked where it is."""
-        from aviso_server.pipeline.history import plan  # noqa: PLC0415 - loaded when used
-
-        settings = self._settings
-        said = self._lake is not None or self._log is not None
-        log = self._stream() if not said else plan.log_options(self._log) if self._log else None
-        return plan.question(
-            event_type,
-            lake=self._place(),
-            log=None if log is None else {**log, **self._extra},
+    def ask(self, lake: LakeGroup, settings: Settings | None) -> Question:
+        """The question, to be asked where the command line says, else where the settings say."""
+        log = self._log(lake, settings)
+        extra = pairs("--log-option", self.log_option)
+        asked = plan.question(
+            self.event_type,
+            lake=None if lake.lake is None and self.log is not None else lake.place(settings),
+            log=None if log is None else {**log, **extra},
             schemas={} if settings is None else settings.catalogue.schemas,
+            start=_point(from_id=self.from_id, from_date=self.from_date),
+            end=_point(to_id=self.to_id, to_date=self.to_date),
+            fail_on_data_loss=self.fail_on_data_loss,
+        )
+        return replace(asked, identifier=self.filter)
+
+    def _log(self, lake: LakeGroup, settings: Settings | None) -> dict[str, str] | None:
+        if self.log is not None:
+            return plan.log_options(self.log)
+        if lake.lake is not None or settings is None:
+            return None
+        if settings.notification_backend.kind != "jetstream":
+            return None
+        return source_options(settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesGroup:
+    """Files to write."""
+
+    output: str | None = option(
+        None, "PATH", "Folder or URL to write to, which must not exist yet."
+    )
+    format: Format = option("parquet", "parquet|delta|ndjson", "Format of the files.")
+    typed: bool = flag("Add a column with its own type for each field.", "--typed")
+    base_url: str | None = option(
+        None, "URL", "Source of CloudEvents.", otherwise="application.base_url"
+    )
+    polygon_text: bool = flag(
+        "Write polygons in CloudEvents as producers spelled them.", "--polygon-text"
+    )
+
+    def files(self, path: str, lake: LakeGroup, settings: Settings | None) -> ReplayFiles:
+        """The target."""
+        if self.typed and self.format == "ndjson":
+            raise typer.BadParameter("CloudEvents have no columns", param_hint="--typed")
+        configured = "http://localhost:8000"
+        if settings is not None:
+            configured = settings.application.base_url
+        return ReplayFiles(
+            path=absolute(path),
+            format=self.format,
+            base_url=self.base_url or configured,
+            typed=self.typed,
+            polygon_text=self.polygon_text,
+            storage=lake.storage,
         )
 
-    def _place(self) -> "Place | None":
-        if self._lake is None and self._log is not None:
-            return None
-        if self._settings is not None:
-            return sparked.configured_place(self._settings, self._lake, self._storage_option)
-        return None if self._lake is None else sparked.place(self._lake, self._storage_option)
 
-    def _stream(self) -> dict[str, str] | None:
-        from aviso_server.server.joboptions import source_options  # noqa: PLC0415 - loaded when used
+@dataclass(frozen=True, kw_only=True)
+class ServerGroup:
+    """A server to publish to."""
 
-        if self._settings is None or self._settings.notification_backend.kind != "jetstream":
-            return None
-        return source_options(self._settings)
+    to_server: str | None = option(None, "URL", "Publish to this server, write no files.")
+    state: Path | None = option(
+        None, "FOLDER", "Folder that records what is published, needed for --to-server."
+    )
+    rate: float | None = option(None, "N", "Most notifications to publish in a second.", min=0.001)
+    batch_size: int = option(500, "N", "Most notifications in one request.", min=1, max=5000)
+    token: str | None = token_option()
+    skip_rejected: bool = flag("Leave out what the server rejects, and go on.", "--skip-rejected")
+
+    def server(self, url: str) -> ReplayServer:
+        """The target."""
+        if self.state is None:
+            raise typer.BadParameter(
+                "a replay to a server keeps a ledger: say in which folder", param_hint="--state"
+            )
+        sink = replace(target(url, token=self.token, rate=self.rate), batch_size=self.batch_size)
+        return ReplayServer(target=sink, state=self.state, skip_rejected=self.skip_rejected)
 
 
-def need_spark() -> None:
-    """AvisoError, in words, where there is no PySpark."""
-    if find_spec("pyspark") is None:
-        raise AvisoError(
-            "PySpark is not installed; install it with: pip install 'aviso-server[spark]'"
-        )
-
-
-def _run(question: "Question", target: "ReplayFiles | ReplayServer", spark: "SparkOptions") -> None:
-    from aviso_server.pipeline.history.plan import make_plan  # noqa: PLC0415 - loaded when used
-    from aviso_server.pipeline.replay.job import earlier_outcome, run  # noqa: PLC0415
-    from aviso_server.pipeline.replay.options import ReplayFiles, ReplayOptions  # noqa: PLC0415
-
+def replay(
+    *,
+    config: ConfigGroup,
+    question: QuestionGroup,
+    lake: LakeGroup,
+    files: FilesGroup,
+    server: ServerGroup,
+    spark: SparkGroup,
+) -> None:
+    """Write or publish, and print what was done in a line."""
+    if (files.output is None) == (server.to_server is None):
+        raise typer.BadParameter("give one of --output and --to-server")
+    question.check()
+    pairs("--storage-option", lake.storage_option)
     begun = time.monotonic()
-    plan, options = make_plan(question), ReplayOptions(question=question, target=target)
-    outcome = earlier_outcome(options, plan)
-    if outcome is None:
-        with sparked.session(spark) as session, _shown(question.event_type) as report:
-            outcome = run(session, options, report=report, plan=plan)
-    where = target.path if isinstance(target, ReplayFiles) else target.target.url
+    with ended_in_words("replay", verbose=spark.verbose):
+        # Whoever says where to look needs no configuration.
+        named = lake.lake is not None or question.log is not None
+        settings = None if named and config.config is None else config.load()
+        asked = question.ask(lake, settings)
+        if files.output is not None:
+            files_ = files.files(files.output, lake, settings)
+            options, where = ReplayOptions(question=asked, target=files_), files_.path
+        else:
+            server_ = server.server(server.to_server or "")
+            options, where = ReplayOptions(question=asked, target=server_), server_.target.url
+        spark_options = spark.options("replay")
+        reads = make_plan(asked)
+        outcome = earlier_outcome(options, reads)
+        if outcome is None:
+            with job_session(spark_options) as session, _shown(question.event_type) as show:
+                outcome = run(session, options, report=show, plan=reads)
     typer.echo(_summary(question.event_type, outcome, where, time.monotonic() - begun))
 
 
@@ -267,38 +220,8 @@ def _point(**points: str | None) -> int | str | None:
         raise typer.BadParameter(error.message, param_hint=options[0]) from None
 
 
-def _files(
-    path: str,
-    format: Format,  # noqa: A002
-    base_url: str,
-    storage: Mapping[str, str],
-    *,
-    typed: bool,
-) -> "ReplayFiles":
-    from aviso_server.pipeline.replay.options import ReplayFiles  # noqa: PLC0415 - loaded when used
-
-    if typed and format == "ndjson":
-        raise typer.BadParameter("CloudEvents have no columns", param_hint="--typed")
-    return ReplayFiles(
-        path=sparked.absolute(path), format=format, base_url=base_url, typed=typed, storage=storage
-    )
-
-
-def _server(
-    url: str, state: Path | None, token: str | None, rate: float | None, batch_size: int
-) -> "ReplayServer":
-    from aviso_server.pipeline.replay.options import ReplayServer  # noqa: PLC0415 - loaded when used
-
-    if state is None:
-        raise typer.BadParameter(
-            "a replay to a server keeps a ledger: say in which folder", param_hint="--state"
-        )
-    target = replace(sparked.server(url, token=token, rate=rate), batch_size=batch_size)
-    return ReplayServer(target=target, state=state)
-
-
 @contextmanager
-def _shown(event_type: str) -> Iterator[Callable[["Progress"], None]]:
+def _shown(event_type: str) -> Iterator[Callable[[ReplayProgress], None]]:
     """A function that shows progress; a bar on a terminal, nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -311,11 +234,11 @@ def _shown(event_type: str) -> Iterator[Callable[["Progress"], None]]:
         TextColumn("{task.fields[rate]:,.0f}/s"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"replay {event_type}", total=None, rows=0, rate=0.0)
         begun = time.monotonic()
 
-        def tell(progress: "Progress") -> None:
+        def show(progress: ReplayProgress) -> None:
             seconds = max(time.monotonic() - begun, 0.001)
             bar.update(
                 task,
@@ -325,10 +248,10 @@ def _shown(event_type: str) -> Iterator[Callable[["Progress"], None]]:
                 rate=(progress.rows - progress.resumed) / seconds,
             )
 
-        yield tell
+        yield show
 
 
-def _summary(event_type: str, outcome: "ReplayOutcome", target: str, seconds: float) -> str:
+def _summary(event_type: str, outcome: ReplayOutcome, target: str, seconds: float) -> str:
     parts = [f"{outcome.rows:,} notifications of {event_type}"]
     if outcome.last >= outcome.first:
         parts.append(f"from sequences {outcome.first} to {outcome.last}")

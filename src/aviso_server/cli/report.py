@@ -1,20 +1,25 @@
-"""The command ``aviso-server pipeline report``."""
+"""``aviso-server pipeline report``: a page about what was announced."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aviso_server.cli import sparked
-from aviso_server.cli.loading import ConfigFile, load
+from aviso_server.cli.jobs import (
+    LakeGroup,
+    SparkGroup,
+    absolute,
+    bar,
+    ended_in_words,
+    event_type_option,
+)
+from aviso_server.cli.options import REQUIRED, option
+from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.cursor import parse_moment
 from aviso_server.core.errors import AvisoError
-
-if TYPE_CHECKING:
-    from aviso_server.pipeline.report.job import ReportOptions
-    from aviso_server.pipeline.spark.session import SparkOptions
+from aviso_server.pipeline.report.job import DAYS, STEPS, ReportOptions, check, run
+from aviso_server.pipeline.spark.session import job_session
 
 EPILOG = """\
 \b
@@ -35,75 +40,53 @@ Exit code 0: the page is there. 1: it is not, and one line on stderr says why. 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def report(  # noqa: PLR0913 - the options of a command
-    config: ConfigFile = None,
-    *,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The page, as HTML.")],
-    lake: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Folder or URL of the lake; lake.path.")
-    ] = None,
-    days: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Days before the end; 30.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="First storage time, or day.")
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="T", help="Before this time; the newest.")
-    ] = None,
-    event_type: Annotated[
-        list[str] | None, typer.Option(metavar="T", help="Only this one; may be repeated.")
-    ] = None,
-    tables: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Keep the figures here, as Delta tables.")
-    ] = None,
-    storage_option: sparked.StorageOption = None,
-    master: sparked.Master = None,
-    conf: sparked.Conf = None,
-    packages: sparked.Packages = None,
-    remote: sparked.Remote = None,
-    verbose: sparked.Verbose = False,
-) -> None:
-    """Analyse what was announced: volume, delays, late and missing products, areas."""
-    if lake is None and config is None:
-        raise typer.BadParameter("give --lake PATH, or --config FILE with lake.path in it")
-    if days is not None and start is not None:
-        raise typer.BadParameter("give --days or --from, not both", param_hint="--days")
-    since, until = _moment("--from", start), _moment("--to", end)
-    spark = sparked.spark_options(
-        master=master, conf=conf, packages=packages, remote=remote, app_name="aviso-server report"
-    )
-    settings = None if config is None else load(config)
-    with sparked.told("report", verbose=verbose):
-        from aviso_server.pipeline.report.job import DAYS, ReportOptions  # noqa: PLC0415 - as below
+@dataclass(frozen=True, kw_only=True)
+class ReportGroup:
+    """What the page is about, and where it goes."""
 
-        place = sparked.place_to_read(settings, lake, storage_option)
+    output: Path = option(REQUIRED, "FILE", "File for the page, as HTML.")
+    days: int | None = option(
+        None, "N", "Number of days to report on, up to --to.", otherwise=str(DAYS), min=1
+    )
+    start: str | None = option(None, "TIME", "First storage time or day to report on.", "--from")
+    end: str | None = option(
+        None,
+        "TIME",
+        "Report on what was stored before this time or day.",
+        "--to",
+        otherwise="after the newest notification",
+    )
+    event_type: list[str] | None = event_type_option()
+    tables: str | None = option(None, "PATH", "Also write the figures here, as Delta tables.")
+
+
+def report(*, config: ConfigGroup, job: ReportGroup, lake: LakeGroup, spark: SparkGroup) -> None:
+    """Write the page, and print what it says in a line."""
+    if lake.lake is None and config.config is None:
+        raise typer.BadParameter("give --lake PATH, or --config FILE with lake.path in it")
+    if job.days is not None and job.start is not None:
+        raise typer.BadParameter("give --days or --from, not both", param_hint="--days")
+    start, end = _moment("--from", job.start), _moment("--to", job.end)
+    spark_options = spark.options("report")
+    settings = config.load_if_given()
+    with ended_in_words("report", verbose=spark.verbose):
+        place = lake.existing(settings)
         options = ReportOptions(
             place,
-            output,
-            tables=None if tables is None else replace(place, path=sparked.absolute(tables)),
-            event_types=tuple(event_type or ()),
-            days=days or DAYS,
-            start=since,
-            end=until,
+            job.output,
+            tables=None if job.tables is None else replace(place, path=absolute(job.tables)),
+            event_types=tuple(job.event_type or ()),
+            days=job.days or DAYS,
+            start=start,
+            end=end,
             schemas={} if settings is None else settings.catalogue.schemas,
         )
-        _run(options, spark)
-
-
-def _run(options: "ReportOptions", spark_options: "SparkOptions") -> None:
-    from aviso_server.pipeline.report.job import (  # noqa: PLC0415 - loaded when it is used
-        STEPS,
-        check,
-        run,
-    )
-
-    check(options)  # before Spark is started for nothing
-    with sparked.session(spark_options) as spark, sparked.bar("report", STEPS) as advance:
-        outcome = run(spark, options, told=lambda _: advance(1))
-    shown = f"{outcome.period.start:%Y-%m-%d %H:%M} to {outcome.period.end:%Y-%m-%d %H:%M}"
+        check(options)  # before Spark is started for nothing
+        with job_session(spark_options) as session, bar("report", STEPS) as advance:
+            outcome = run(session, options, told=lambda _: advance(1))
+    period = f"{outcome.period.start:%Y-%m-%d %H:%M} to {outcome.period.end:%Y-%m-%d %H:%M}"
     typer.echo(
-        f"{outcome.notifications:,} notifications of {outcome.event_types} event types, {shown}: "
+        f"{outcome.notifications:,} notifications of {outcome.event_types} event types, {period}: "
         f"{outcome.late:,} products late, {outcome.missing:,} missing; {outcome.output}"
     )
 

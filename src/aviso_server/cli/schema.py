@@ -1,20 +1,53 @@
-"""Event types as readable tables."""
+"""``aviso-server schema``: event types as readable tables."""
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from aviso_server.cli.sample import notification
+from aviso_server.cli.example import notification
+from aviso_server.cli.options import argument
+from aviso_server.cli.shared import ConfigGroup, output
 from aviso_server.core.fields.field import Field
 from aviso_server.core.json import Json
 from aviso_server.core.schema import Schema
 
+EPILOG = """\
+\b
+Examples:
+  aviso-server schema --config examples/config.yaml
+  aviso-server schema --config examples/config.yaml mars
+
+\b
+Topic is the place of a field in the topic, counted after the base.
+"""
+
 _NOT_OPTIONS = frozenset({"type", "required", "description"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaGroup:
+    """What is shown."""
+
+    event_type: str | None = argument(None, "EVENT_TYPE")
+
+
+def schema(wanted: SchemaGroup, config: ConfigGroup) -> None:
+    """Print a table per event type, each with a command that notifies it."""
+    settings, event_type = config.load(), wanted.event_type
+    schemas = settings.catalogue.schemas
+    if event_type is not None and event_type not in schemas:
+        names = ", ".join(sorted(schemas)) or "none"
+        typer.echo(f"unknown event type '{event_type}'; configured: {names}", err=True)
+        raise typer.Exit(1)
+    chosen = [item for name, item in schemas.items() if event_type in {None, name}]
+    show(output(), chosen, url=settings.application.base_url)
 
 
 def show(console: Console, schemas: Sequence[Schema], *, url: str) -> None:

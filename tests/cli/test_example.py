@@ -2,7 +2,7 @@
 
 import pytest
 
-from aviso_server.cli.sample import notification
+from aviso_server.cli.example import notification
 from aviso_server.core.fields import registry
 from aviso_server.core.identifier import announced
 from aviso_server.core.json import Json

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.config import document
 
-from aviso_server.cli.faults import event_of
+from aviso_server.cli.serve import event_of
 from aviso_server.settings import Fault
 
 

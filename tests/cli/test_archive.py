@@ -3,44 +3,43 @@
 import asyncio
 import io
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 from rich.console import Console
 from support.archive import archive_process
 from support.archived import assert_same
-from support.config import document, on_jetstream
+from support.config import document, on_jetstream, settings
 from support.log import SCHEMAS, fill, log_at
 from support.nats import nats_server
 from typer.testing import CliRunner, Result
 
 from aviso_server.cli import progress
+from aviso_server.cli.archive import ArchiveGroup
 from aviso_server.cli.commands import app
+from aviso_server.cli.jobs import LakeGroup, SparkGroup
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, Reach
+from aviso_server.pipeline.spark.session import SparkOptions
+from aviso_server.settings import Settings
 
 NOWHERE = "nats://127.0.0.1:1"
-
-
-@pytest.fixture(autouse=True)
-def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No configuration of the machine the tests run on."""
-    for name in os.environ:
-        if name.upper().startswith("AVISOSERVER_") or name == "NATS_TOKEN":
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def _config(folder: Path, sections: dict[str, Json]) -> str:
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(document(sections, schemas=SCHEMAS)))
     return str(path)
+
+
+def _settings(jetstream: dict[str, Json] | None = None, **lake: Json) -> Settings:
+    backend: Json = {"kind": "jetstream", "jetstream": jetstream or {}}
+    return settings({"notification_backend": backend, "lake": dict(lake)}, schemas=SCHEMAS)
 
 
 def _archive(*arguments: str) -> Result:
@@ -65,7 +64,7 @@ def test_help_teaches_by_example() -> None:
     [
         # Help comes at once, and no command loads what only another needs.
         ("cli.commands", ("pyspark", "pyarrow", "deltalake", "numpy", "pydantic", "structlog")),
-        ("server", ("pyspark", "pyarrow", "deltalake")),
+        ("cli.serve", ("pyspark", "pyarrow", "deltalake")),
         ("lake.lake", ("pyspark", "pandas")),
         # Spark starts Python processes for all it asks of a source; few of them open the log.
         ("pipeline.datasource", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),
@@ -157,6 +156,69 @@ def test_options_are_checked(tmp_path: Path, arguments: list[str], message: str)
     result = _archive("--config", _config(tmp_path, {}), *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_the_settings_describe_the_job(tmp_path: Path) -> None:
+    """A relative path is made absolute: Spark's processes may be elsewhere."""
+    loaded = _settings(
+        path="var/lake", storage_options={"AWS_REGION": "x"}, archive_interval_seconds=3
+    )
+    options = ArchiveGroup().options(loaded, LakeGroup())
+    assert options.place.path == str(tmp_path / "var" / "lake")
+    assert options.place.options == {"AWS_REGION": "x"}
+    assert (options.interval_s, options.max_records, options.once) == (3, 200_000, False)
+    assert options.books.path == f"{tmp_path}/var/lake/checkpoints/archive"
+    assert options.source_options["eventType"] == "*"
+
+
+def test_the_command_line_wins() -> None:
+    """Storage options are added to those of the settings."""
+    loaded = _settings(path="/a", storage_options={"AWS_REGION": "x", "K": "1"})
+    options = ArchiveGroup(
+        event_type=["storm", "flood"], interval="1m", max_records=5, fail_on_data_loss=False
+    ).options(loaded, LakeGroup(lake="s3://bucket/lake", storage_option=["K=2"]))
+    assert options.place.path == "s3://bucket/lake"
+    assert options.place.options == {"AWS_REGION": "x", "K": "2"}
+    assert options.books.path == "s3://bucket/lake/checkpoints/archive"
+    assert options.interval_s == 60
+    asked = options.source_options
+    assert (asked["eventType"], asked["maxRecordsPerTrigger"]) == ("storm,flood", "5")
+    assert asked["failOnDataLoss"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("configured", "chosen", "expected"),
+    [(True, None, True), (False, None, False), (False, True, True), (True, False, False)],
+)
+def test_what_becomes_of_data_loss(configured: bool, chosen: bool | None, expected: bool) -> None:
+    """A managed job has no command line: the settings decide, unless that says otherwise."""
+    loaded = _settings(path="/lake", fail_on_data_loss=configured)
+    options = ArchiveGroup(fail_on_data_loss=chosen).options(loaded, LakeGroup())
+    assert options.fail_on_data_loss is expected
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither NATS's nor the object store's."""
+    loaded = _settings({"token": "s3cret"}, path="/a", storage_options={"K": "hidden"})
+    shown = repr(ArchiveGroup().options(loaded, LakeGroup(storage_option=["L=hidden"])))
+    assert "s3cret" not in shown
+    assert "hidden" not in shown
+
+
+def test_which_spark() -> None:
+    """The archive job has defaults in the settings; a remote Spark is only told what may change."""
+    loaded = _settings(spark_master="yarn", spark_conf={"a": "1", "b": "2"}, spark_packages=["p"])
+    chosen = SparkGroup(conf=["b=3"])
+    options = chosen.options("archive", loaded)
+    assert (options.master, options.packages, options.remote) == ("yarn", ("p",), None)
+    assert options.conf == {"a": "1", "b": "3"}
+    assert chosen.options("audit") == SparkOptions(conf={"b": "3"}, app_name="aviso-server audit")
+    remote = SparkGroup(remote="sc://x", conf=["b=3"]).options("archive", loaded)
+    assert (remote.conf, remote.packages) == ({"b": "3"}, ())
+    both = SparkGroup(remote="sc://x", packages="p, q")
+    with pytest.raises(typer.BadParameter, match="--master and --packages go without it"):
+        both.options("audit")
+    assert SparkGroup(packages="p, q").options("audit").packages == ("p", "q")
 
 
 def test_the_line_for_people() -> None:

@@ -6,7 +6,7 @@ import shlex
 
 from rich.console import Console
 
-from aviso_server.cli.tables import curl, show
+from aviso_server.cli.schema import curl, show
 from aviso_server.core.fields import registry
 from aviso_server.core.schema import Schema, StreamAccess
 
