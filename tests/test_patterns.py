@@ -69,7 +69,7 @@ USES: dict[str, Use] = {
 ELSEWHERE = {
     "auth.keys._PEM": "the keys of an identity provider, which the operator chose",
     "http.pages._PLACEHOLDER": "our own pages",
-    "reload": "the configuration",
+    "server.reload": "the configuration",
     "settings": "the configuration",
     "pipeline": "runs beside the server, on its own answers",
     "cli": "runs at a terminal",

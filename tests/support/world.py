@@ -32,6 +32,7 @@ from support.storm import PATIENCE_S, Wanted, Watcher, Weather, weather
 
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
+from aviso_server.pipeline.source.failure import Unreached
 
 NOTE = "\u00a0Straße, \u201cno.rth\u201d*>%41\u3000"
 """Odd at both ends and in the middle."""
@@ -184,8 +185,16 @@ class World:
         last = await self.storm.publisher().publish(identifier(self.draw), "the last one")
         for watcher in self.storm.watchers:
             await watcher.until_sequence(last)
-        await self.archive()
+        await eventually(self._archives)
         return await self.facts()
+
+    async def _archives(self) -> bool:
+        """Archive, as often as it takes: the job tries again, too, while NATS does not answer."""
+        try:
+            await self.archive()
+        except Unreached:
+            return False
+        return True
 
     async def facts(self) -> Facts:
         """Everything that is known now."""

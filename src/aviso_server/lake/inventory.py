@@ -1,7 +1,7 @@
 """The files of the notifications table at one version, one by one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from urllib.parse import unquote
 
@@ -27,8 +27,8 @@ class TableFile:
     """Highest sequence, or above every one if the file has no statistics."""
     since_ns: int = -MOST
     until_ns: int = MOST
-    box: tuple[float, ...] = EVERYWHERE
-    """NaN where it holds no places."""
+    box: tuple[float, ...] = field(default=EVERYWHERE, compare=False)
+    """NaN where it holds no places, and NaN equals nothing: left out of comparisons."""
 
     @property
     def name(self) -> str:

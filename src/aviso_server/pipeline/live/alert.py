@@ -18,7 +18,7 @@ NORMAL, HIGH, INCOMPLETE, ABSENT = 1, 3, 4, 5
 """Severities: a rate, a rate above its limit, a cycle with a part late, a cycle with nothing."""
 
 SCHEMA = """\
-  # What `aviso-server pipeline live` publishes: rates, and cycles that are late.
+  # Published by `aviso-server pipeline live`: rates and late cycles.
   aviso_alert:
     topic:
       base: alert
