@@ -20,8 +20,8 @@ from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.outcome import discard
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
-from aviso_server.pipeline.delivery.batches import Pace, batches
-from aviso_server.pipeline.delivery.client import Client, Refused
+from aviso_server.pipeline.delivery.batches import SendingPace, batches
+from aviso_server.pipeline.delivery.client import Client, Rejected
 from aviso_server.pipeline.delivery.target import Target
 from tools.synth.eventtypes import EVENT_TYPES
 from tools.synth.generate import requests
@@ -162,13 +162,13 @@ def _to_server(options: Options, server: Target, made: list[Part], report: Repor
     key = f"synth-{plan.seed}-{plan.start:%Y%m%d}-{plan.days}-{plan.count}"
     client = Client(server)
     work = partial(lines, plan, key=key)
-    pace = Pace(server.rate)
+    pace = SendingPace(server.rate)
     try:
         for text, _ in side_by_side(work, _hours(made), processes=options.processes):
             for batch in batches(map(_Request, text.splitlines()), server.batch_size):
                 pace.wait(len(batch))
                 results = client.post([request.body for request in batch])
-                refused = next((item for item in results if isinstance(item, Refused)), None)
+                refused = next((item for item in results if isinstance(item, Rejected)), None)
                 if refused is not None:
                     raise SynthFailed(
                         f"{server.url} refuses a synthetic notification: {refused.message}; "

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aviso_server.pipeline.delivery import batches as batching
-from aviso_server.pipeline.delivery.batches import Pace, batches
+from aviso_server.pipeline.delivery.batches import SendingPace, batches
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ def test_requests_are_bounded_in_number_and_bytes(sizes: list[int], most: int) -
 def test_the_rate_is_held() -> None:
     """30 notifications at 1000 a second take 20 ms before the last ten are sent."""
     begun = monotonic()
-    pace = Pace(1000)
+    pace = SendingPace(1000)
     for _ in range(3):
         pace.wait(10)
     assert monotonic() - begun >= 0.02
-    Pace(None).wait(10**9)
-    Pace(0.001).wait(0)
+    SendingPace(None).wait(10**9)
+    SendingPace(0.001).wait(0)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from support.access import served
 
-from aviso_server.pipeline.delivery.client import Accepted, Client, NotSent, Refused, Result
+from aviso_server.pipeline.delivery.client import Accepted, Client, NotSent, Rejected, Result
 from aviso_server.pipeline.delivery.target import Target
 
 Answer = Callable[[list[dict[str, Any]]], web.Response | None]
@@ -142,7 +142,7 @@ async def test_only_undecided_items_are_sent_again() -> None:
         assert shown(outcomes) == ["ev@0", "ev@1", "UNKNOWN_EVENT_TYPE", "ev@3"]
         assert [[i["payload"] for i in body] for body in server.bodies] == [[0, 1, 2, 3], [1]]
         refused = outcomes[2]
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, Rejected)
         assert refused.message == "UNKNOWN_EVENT_TYPE!"
 
 

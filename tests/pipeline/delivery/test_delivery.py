@@ -11,9 +11,15 @@ from support.config import settings
 from support.server import Client, connected
 from support.source import SAMPLES
 
-from aviso_server.pipeline.delivery.client import NotSent, Refused
+from aviso_server.pipeline.delivery.client import NotSent, Rejected
 from aviso_server.pipeline.delivery.delivery import UNSEEN, Delivery, Item, TooManyRejected
-from aviso_server.pipeline.delivery.ledger import LEDGER, REJECTED, Ledger, LedgerHead, LedgerLine
+from aviso_server.pipeline.delivery.ledger import (
+    LEDGER,
+    REJECTED,
+    DeliveryLedger,
+    LedgerHead,
+    LedgerLine,
+)
 from aviso_server.pipeline.delivery.reconcile import Forgotten
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.source import http
@@ -68,7 +74,7 @@ async def deliver(
     """One run, in a thread: it blocks, and the server is in this process."""
 
     def run() -> LedgerLine:
-        ledger = Ledger(folder, LedgerHead({"target": url}, 1, 0, 4))
+        ledger = DeliveryLedger(folder, LedgerHead({"target": url}, 1, 0, 4))
         begun = ledger.line.through
         to = Target(url=url, retries=0, **target)
         with Delivery(to, event_type, ledger, most_rejected=most_rejected) as delivery:
@@ -127,7 +133,7 @@ async def test_what_was_there_before_is_not_taken_for_ours(tmp_path: Path) -> No
         url = client.running.url
         await deliver(url, tmp_path / "theirs", items(3, key="theirs"))
         # Killed between the look at the end of the stream and the answer.
-        ledger = Ledger(tmp_path / "state", LedgerHead({"target": url}, 1, 0, 4))
+        ledger = DeliveryLedger(tmp_path / "state", LedgerHead({"target": url}, 1, 0, 4))
         ledger.note(LedgerLine(0, target=3))
         ledger.close()
         line = await deliver(url, tmp_path / "state", items(3))
@@ -139,7 +145,7 @@ async def test_what_is_rejected(tmp_path: Path) -> None:
     """Is an error before the ledger moves; or it is written down, once, and the rest is sent."""
     todo = [
         *items(2),
-        Item(3, b"", Refused("INVALID_ROW", message="no"), {"id": "ours@3"}),
+        Item(3, b"", Rejected("INVALID_ROW", message="no"), {"id": "ours@3"}),
         item(4, identifier={}),
         item(5),
     ]

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from support.access import served
 
-from aviso_server.pipeline.delivery.http import HttpServer, NoAnswer
+from aviso_server.pipeline.delivery.http import HttpServer, Unanswered
 
 
 async def test_answers_are_answers_whatever_their_status() -> None:
@@ -37,7 +37,7 @@ def test_no_answer_keeps_secrets() -> None:
         for port in (1, silent.getsockname()[1]):
             url = f"http://127.0.0.1:{port}"
             server = HttpServer(url, authorization="Bearer secret", timeout_s=0.05)
-            with pytest.raises(NoAnswer, match="no answer: ") as failure:
+            with pytest.raises(Unanswered, match="no answer: ") as failure:
                 server.get("/")
             assert "secret" not in str(failure.value)
             server.close()

@@ -10,20 +10,20 @@ import pytest
 from aviso_server.pipeline.delivery.ledger import (
     LEDGER,
     REJECTED,
-    Ledger,
+    DeliveryLedger,
     LedgerFailed,
     LedgerHead,
     LedgerLine,
-    locked,
+    lock_folder,
 )
 
 HEAD = LedgerHead({"event_type": "ev", "source": "/lake"}, 1, 100, 10, 50)
 
 
 @contextmanager
-def open_ledger(folder: Path, head: LedgerHead = HEAD) -> Iterator[Ledger]:
+def open_ledger(folder: Path, head: LedgerHead = HEAD) -> Iterator[DeliveryLedger]:
     """A ledger, closed with the block."""
-    ledger = Ledger(folder, head)
+    ledger = DeliveryLedger(folder, head)
     try:
         yield ledger
     finally:
@@ -72,13 +72,13 @@ def test_another_delivery_is_refused(tmp_path: Path) -> None:
             pass
         other = replace(HEAD, job={**HEAD.job, "source": "/other"})
     with pytest.raises(LedgerFailed, match=r"another delivery \(differing: source\)"):
-        Ledger(tmp_path, other)
+        DeliveryLedger(tmp_path, other)
     (tmp_path / LEDGER).write_bytes(b"[1]\n")
     with pytest.raises(LedgerFailed, match="is not a ledger"):
-        Ledger(tmp_path, HEAD)
+        DeliveryLedger(tmp_path, HEAD)
     (tmp_path / "file").touch()
     with pytest.raises(LedgerFailed, match="cannot be used"):
-        Ledger(tmp_path / "file", HEAD)
+        DeliveryLedger(tmp_path / "file", HEAD)
 
 
 def test_ledgers_of_earlier_versions_are_read(tmp_path: Path) -> None:
@@ -98,8 +98,12 @@ def test_ledgers_of_earlier_versions_are_read(tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     """A second one in the same folder is refused, and so is a folder that is a file."""
     folder = tmp_path / "state"
-    with locked(folder), pytest.raises(LedgerFailed, match="another process"), locked(folder):
+    with (
+        lock_folder(folder),
+        pytest.raises(LedgerFailed, match="another process"),
+        lock_folder(folder),
+    ):
         pass
     (tmp_path / "file").write_text("x")
-    with pytest.raises(LedgerFailed, match="cannot be used"), locked(tmp_path / "file"):
+    with pytest.raises(LedgerFailed, match="cannot be used"), lock_folder(tmp_path / "file"):
         pass

@@ -17,7 +17,7 @@ from aviso_server.pipeline.delivery.delivery import TooManyRejected
 from aviso_server.pipeline.delivery.ledger import LEDGER, REJECTED
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.ingest.claim import Claim
-from aviso_server.pipeline.ingest.publish import Publisher
+from aviso_server.pipeline.ingest.publish import IngestPublisher
 from aviso_server.pipeline.ingest.rows import validate_rows
 from aviso_server.pipeline.ingest.state import IngestState, StateFailed
 from aviso_server.pipeline.ingest.validate import Validator
@@ -37,10 +37,10 @@ def rows(count: int, event_type: str = "ev", first: int = 0, *, key: str = "k") 
     return batch.append_column("key", keys)
 
 
-def publisher(client: Client, folder: Path, most_rejected: int | None = None) -> Publisher:
+def publisher(client: Client, folder: Path, most_rejected: int | None = None) -> IngestPublisher:
     """One that sends five rows at a time."""
     target = Target(url=client.running.url, retries=0, batch_size=5)
-    return Publisher(IngestState(folder), "run", target, most_rejected)
+    return IngestPublisher(IngestState(folder), "run", target, most_rejected)
 
 
 async def published(client: Client) -> list[Any]:
@@ -49,7 +49,7 @@ async def published(client: Client) -> list[Any]:
         return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
 
 
-async def run(publisher: Publisher, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
+async def run(publisher: IngestPublisher, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
     """Run a task in a thread: it blocks, and the server is in this process."""
     done = await asyncio.to_thread(lambda: list(publisher.publish(iter(batches))))
     return [line for batch in done for line in batch.to_pylist()]

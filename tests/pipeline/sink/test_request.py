@@ -20,9 +20,9 @@ from aviso_server.core.wire import NotificationRequest
 from aviso_server.lake.record import records_to_batch
 from aviso_server.pipeline.sink.request import (
     INVALID_ROW,
-    Refusal,
+    RejectedRow,
     Request,
-    Row,
+    SinkRow,
     request_of,
     rows_of,
 )
@@ -85,12 +85,12 @@ def test_a_record_written_back_is_the_same_notification(items: list[Notification
         assert repr(arrived) == repr(item)
 
 
-def row(**values: Any) -> Row:
+def row(**values: Any) -> SinkRow:
     """A row of the event type ``ev``."""
-    return Row(**{"event_type": "ev", "identifier": {"region": "n"}, "payload": None, **values})
+    return SinkRow(**{"event_type": "ev", "identifier": {"region": "n"}, "payload": None, **values})
 
 
-def sent(one: Row) -> dict[str, Any]:
+def sent(one: SinkRow) -> dict[str, Any]:
     """The request object of a row."""
     made = request_of(one)
     assert isinstance(made, Request)
@@ -139,10 +139,10 @@ def test_places_inside_the_identifier() -> None:
         (row(problem="its text is not valid UTF-8"), "could not be decoded: its text"),
     ],
 )
-def test_rows_that_are_no_requests(one: Row, why: str) -> None:
+def test_rows_that_are_no_requests(one: SinkRow, why: str) -> None:
     """What cannot be put into a request is refused here, with the reason."""
     refused = request_of(one)
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, RejectedRow)
     assert refused.code == INVALID_ROW
     assert why in refused.message
     assert refused.row is one

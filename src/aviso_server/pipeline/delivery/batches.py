@@ -33,7 +33,7 @@ def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield batch
 
 
-class Pace:
+class SendingPace:
     """At most a number of notifications per second; None is as fast as it goes."""
 
     def __init__(self, rate: float | None) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import UNREADABLE
-from aviso_server.pipeline.delivery.http import HttpServer, NoAnswer, Reply
+from aviso_server.pipeline.delivery.http import HttpReply, HttpServer, Unanswered
 from aviso_server.pipeline.delivery.target import Target
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 15.0
@@ -51,7 +51,7 @@ class Accepted(msgspec.Struct, frozen=True, tag_field="status", tag="success"):
         return int(self.id.rpartition("@")[2])
 
 
-class Refused(msgspec.Struct, frozen=True, tag_field="status", tag="error"):
+class Rejected(msgspec.Struct, frozen=True, tag_field="status", tag="error"):
     """The server does not want it."""
 
     code: str = ""
@@ -62,14 +62,14 @@ class Refused(msgspec.Struct, frozen=True, tag_field="status", tag="error"):
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    results: list[Accepted | Refused]
+    results: list[Accepted | Rejected]
 
 
-Result: TypeAlias = Accepted | Refused
+Result: TypeAlias = Accepted | Rejected
 """The result of one notification."""
 
 _ANSWER = msgspec.json.Decoder(_Answer)
-_REFUSED = msgspec.json.Decoder(Refused)
+_REJECTED = msgspec.json.Decoder(Rejected)
 
 
 class Client:
@@ -104,7 +104,7 @@ class Client:
                 reply = self._server.post(
                     "/api/v1/notifications", b"[" + b",".join(body for _, body in left) + b"]"
                 )
-            except NoAnswer as error:
+            except Unanswered as error:
                 why = str(error)
             else:
                 if reply.status == 200:
@@ -146,16 +146,16 @@ class Client:
             raise NotSent(f"{self._url}: {len(results)} results for {len(sent)} requests")
         left = []
         for (number, body), result in zip(sent, results, strict=True):
-            if isinstance(result, Refused) and result.code in _DENIED:
+            if isinstance(result, Rejected) and result.code in _DENIED:
                 raise NotSent(f"{self._url}: {_denial(result.message)}")
-            if isinstance(result, Refused) and result.code in _AGAIN:
+            if isinstance(result, Rejected) and result.code in _AGAIN:
                 left.append((number, body))
             else:
                 done[number] = result
         return left
 
     def _halve(
-        self, left: list[tuple[int, bytes]], reply: Reply, done: dict[int, Result]
+        self, left: list[tuple[int, bytes]], reply: HttpReply, done: dict[int, Result]
     ) -> list[Result]:
         """Too much for one request, or one spoils it: search for it by halves."""
         if len(left) == 1:
@@ -167,7 +167,7 @@ class Client:
                 done |= {number: result for (number, _), result in zip(half, results, strict=True)}
         return [done[number] for number in sorted(done)]
 
-    def _reason(self, reply: Reply) -> str:
+    def _reason(self, reply: HttpReply) -> str:
         """The reason to try again, or NotSent where that is of no use."""
         message = _problem(reply.body).message or responses.get(reply.status, "")
         if reply.status in {401, 403}:
@@ -188,9 +188,9 @@ def _results(url: str, body: bytes) -> list[Result]:
         raise NotSent(f"{url} does not answer as aviso-server: {error}") from None
 
 
-def _problem(body: bytes) -> Refused:
+def _problem(body: bytes) -> Rejected:
     """The error of a whole request; its text, if it is not our JSON."""
     try:
-        return _REFUSED.decode(body)
+        return _REJECTED.decode(body)
     except UNREADABLE:
-        return Refused(message=body[:200].decode(errors="replace"))
+        return Rejected(message=body[:200].decode(errors="replace"))

@@ -20,9 +20,9 @@ from typing import Self
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json, compact, parse
-from aviso_server.pipeline.delivery.batches import Pace, batches
-from aviso_server.pipeline.delivery.client import Accepted, Client, Refused
-from aviso_server.pipeline.delivery.ledger import Ledger, LedgerLine
+from aviso_server.pipeline.delivery.batches import SendingPace, batches
+from aviso_server.pipeline.delivery.client import Accepted, Client, Rejected
+from aviso_server.pipeline.delivery.ledger import DeliveryLedger, LedgerLine
 from aviso_server.pipeline.delivery.reconcile import Forgotten, TargetStream
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.source.failure import QuestionRefused
@@ -43,7 +43,7 @@ class Item:
     """In the order of the delivery; positions may be left out."""
     body: bytes
     """The request, with its idempotency key; empty if there is a problem."""
-    problem: Refused | None = None
+    problem: Rejected | None = None
     """Why it cannot be put into a request."""
     about: Mapping[str, Json] = field(default_factory=dict)
     """What a person needs to find it, if it is rejected."""
@@ -56,7 +56,7 @@ class Delivery:
         self,
         target: Target,
         event_type: str,
-        ledger: Ledger,
+        ledger: DeliveryLedger,
         *,
         most_rejected: int | None,
         show: Callable[[LedgerLine], None] = lambda _: None,
@@ -67,7 +67,7 @@ class Delivery:
         self._most_rejected = most_rejected
         self._show = show
         self._client = Client(target)
-        self._pace = Pace(target.rate)
+        self._pace = SendingPace(target.rate)
         self._stream = TargetStream(target, event_type)
         self._unsure = ledger.resumed and ledger.line.target is not None
         """Whether the next notifications may be at the server already."""
@@ -120,7 +120,7 @@ class Delivery:
                 sequences.append(result.sequence)
             else:
                 rejected.append((item, result))
-        lines = self._rejected(sorted(rejected, key=lambda pair: pair[0].position))
+        lines = self._rejected_lines(sorted(rejected, key=lambda pair: pair[0].position))
         self._note(
             LedgerLine(
                 batch[-1].position,
@@ -154,7 +154,7 @@ class Delivery:
             )
         return self._stream.holds(bodies, above=above)
 
-    def _rejected(self, rejected: list[tuple[Item, Refused]]) -> bytes:
+    def _rejected_lines(self, rejected: list[tuple[Item, Rejected]]) -> bytes:
         """Lines about rejected items; TooManyRejected."""
         most, lines = self._most_rejected, b""
         for count, (item, why) in enumerate(rejected, self._ledger.line.rejected + 1):

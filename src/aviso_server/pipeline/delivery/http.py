@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import urllib3
 
 
-class NoAnswer(Exception):
+class Unanswered(Exception):
     """No answer came: it is unknown whether the server has done what it was asked to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What the server answered."""
 
     status: int
@@ -39,19 +39,19 @@ class HttpServer:
             ssl_context=ssl.create_default_context() if url.startswith("https:") else None,
         )
 
-    def get(self, path: str) -> Reply:
-        """The answer, whatever its status; NoAnswer."""
+    def get(self, path: str) -> HttpReply:
+        """The answer, whatever its status; Unanswered."""
         return self._request("GET", path, None)
 
-    def post(self, path: str, body: bytes) -> Reply:
-        """The answer to a JSON body, whatever its status; NoAnswer."""
+    def post(self, path: str, body: bytes) -> HttpReply:
+        """The answer to a JSON body, whatever its status; Unanswered."""
         return self._request("POST", path, body)
 
     def close(self) -> None:
         """Close the connections; no thread may be using them any more."""
         self._pool.clear()
 
-    def _request(self, method: str, path: str, body: bytes | None) -> Reply:
+    def _request(self, method: str, path: str, body: bytes | None) -> HttpReply:
         headers = self._headers
         if body is not None:
             headers = {**headers, "Content-Type": "application/json"}
@@ -60,6 +60,6 @@ class HttpServer:
                 method, self._url + path, body=body, headers=headers, redirect=False
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise NoAnswer(f"no answer: {str(error) or type(error).__name__}") from None
+            raise Unanswered(f"no answer: {str(error) or type(error).__name__}") from None
         after = response.headers.get("Retry-After", "")
-        return Reply(response.status, response.data, float(after) if after.isdecimal() else 0.0)
+        return HttpReply(response.status, response.data, float(after) if after.isdecimal() else 0.0)

@@ -5,16 +5,16 @@ says up to which position everything is at the server, and where the server's st
 line that was cut short by a crash was never relied on, and is dropped.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.process import lock, sync_folder
 
 LEDGER = "ledger.jsonl"
 REJECTED = "rejected.ndjson"
@@ -57,36 +57,27 @@ class LedgerLine:
     """How many of the published ones got a new sequence when they were sent."""
 
 
-class Ledger:
+class DeliveryLedger:
     """An open ledger, which no other process can open."""
 
     def __init__(self, folder: Path, head: LedgerHead) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = (folder / LEDGER).open("a+b", buffering=0)
-            self._rejected: BinaryIO = (folder / REJECTED).open("a+b", buffering=0)
-        except OSError as error:
-            raise LedgerFailed(f"the state folder {folder} cannot be used: {error}") from error
-        try:
-            lock(self._file, folder)
+        with ExitStack() as files:
+            self._file = files.enter_context(_lock(folder, LEDGER))
+            self._rejected = files.enter_context((folder / REJECTED).open("a+b"))
             self.resumed, self.head, self.line = self._read(folder, head)
-        except BaseException:
-            self.close()
-            raise
-        _sync_folder(folder)
+            sync_folder(folder)
+            self._files = files.pop_all()
 
     def note(self, line: LedgerLine, rejected: bytes = b"") -> None:
         """Write down what is done; on return it is on the disk."""
         if rejected:
-            self._rejected.write(rejected)
-            os.fsync(self._rejected.fileno())
-        self._append(asdict(line))
+            _append(self._rejected, rejected)
+        _append(self._file, json.dumps(asdict(line)).encode() + b"\n")
         self.line = line
 
     def close(self) -> None:
         """Let others have it."""
-        self._rejected.close()
-        self._file.close()
+        self._files.close()
 
     def _read(self, folder: Path, asked: LedgerHead) -> tuple[bool, LedgerHead, LedgerLine]:
         """What is written down, or the beginning of a new ledger."""
@@ -111,44 +102,33 @@ class Ledger:
                 "use another one, or repeat the command that it was made with"
             )
         if not lines:
-            self._append(asdict(head))
+            _append(self._file, json.dumps(asdict(head)).encode() + b"\n")
         # What was rejected after the last line will be rejected again.
         self._rejected.truncate(line.rejected_bytes)
         self._rejected.seek(0, os.SEEK_END)
         return bool(lines), head, line
 
-    def _append(self, line: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(line).encode() + b"\n")
-        os.fsync(self._file.fileno())
-
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder while the block runs; LedgerFailed if another process has it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("wb")
-    except OSError as error:
-        raise LedgerFailed(f"the state folder {folder} cannot be used: {error}") from error
-    with file:
-        lock(file, folder)
+    with _lock(folder, "lock"):
         yield
 
 
-def lock(file: BinaryIO, folder: Path) -> None:
-    """Lock a file until it is closed; LedgerFailed if another process has it."""
+def _lock(folder: Path, name: str) -> IO[bytes]:
+    """A file in a folder that is made if need be, ours until it is closed; LedgerFailed."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.mkdir(parents=True, exist_ok=True)
+        return lock(folder / name)
     except BlockingIOError:
         raise LedgerFailed(f"another process is using the state folder {folder}") from None
     except OSError as error:
-        raise LedgerFailed(f"the state folder {folder} cannot be locked: {error}") from error
+        raise LedgerFailed(f"the state folder {folder} cannot be used: {error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the names of new files durable too."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _append(file: IO[bytes], data: bytes) -> None:
+    """On the disk when this returns."""
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())

@@ -61,7 +61,7 @@ def read_line(line: bytes) -> Claim:
     except UNREADABLE:
         parse(line)  # explains what is wrong, with line and column
         raise MalformedBody("JSON parsing failed: a line is a JSON object") from None
-    sequence, time_ns = _stored(members)
+    sequence, time_ns = _sequence_and_time(members)
     if "specversion" in members and "data" in members:
         return _cloud_event(members, sequence, time_ns)
     return Claim(
@@ -106,7 +106,7 @@ def identity(value: Json) -> tuple[str | None, int | None]:
     return name, sequence_of(number)
 
 
-def _stored(members: Mapping[str, bytes]) -> tuple[int | None, int | None]:
+def _sequence_and_time(members: Mapping[str, bytes]) -> tuple[int | None, int | None]:
     sequence = sequence_of(_value(members, "sequence"))
     if sequence is None:
         sequence = identity(_value(members, "id"))[1]

@@ -19,12 +19,12 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Catalogue
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.delivery.delivery import TooManyRejected
-from aviso_server.pipeline.delivery.ledger import REJECTED, locked
+from aviso_server.pipeline.delivery.ledger import REJECTED, lock_folder
 from aviso_server.pipeline.delivery.target import Target
-from aviso_server.pipeline.ingest.publish import KEY, PUBLISHED, Publisher
+from aviso_server.pipeline.ingest.publish import KEY, PUBLISHED, IngestPublisher
 from aviso_server.pipeline.ingest.rows import DDL
 from aviso_server.pipeline.ingest.staging import FromFiles, FromLog, Source, frame, reasons
-from aviso_server.pipeline.ingest.state import IngestRun, IngestState, Reason
+from aviso_server.pipeline.ingest.state import IngestRun, IngestState, RejectReason
 from aviso_server.pipeline.ingest.store import store
 from aviso_server.pipeline.spark.failure import failure_of
 
@@ -63,7 +63,7 @@ class IngestOutcome:
     repeated: int
     """There already: from an earlier run, or twice in the history."""
     rejected: int
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[RejectReason, ...] = ()
     missing: int = 0
     """Sequences that the history left out; only of a lake."""
     dead_letters: str | None = None
@@ -121,7 +121,7 @@ def _own(options: IngestOptions) -> Iterator[IngestState]:
         finally:
             shutil.rmtree(state.folder, ignore_errors=True)
         return
-    with locked(options.state):
+    with lock_folder(options.state):
         yield IngestState(options.state)
 
 
@@ -172,7 +172,7 @@ def _take_in(
 
 
 def _check_rejected(
-    options: IngestOptions, begun: IngestRun, why: Sequence[Reason], letters: str | None
+    options: IngestOptions, begun: IngestRun, why: Sequence[RejectReason], letters: str | None
 ) -> None:
     most = options.max_rejected
     if most is None or begun.rejected <= most:
@@ -196,7 +196,7 @@ def _publish(
     keyed = good.withColumn(KEY, _key())
     todo = _unpublished(spark, state, keyed, begun.id)
     left = None if options.max_rejected is None else options.max_rejected - outcome.rejected
-    publisher = Publisher(state, begun.id, options.server, left)
+    publisher = IngestPublisher(state, begun.id, options.server, left)
     kinds = max(1, good.select("event_type").distinct().count())
     ordered = todo.repartition(kinds, "event_type").sortWithinPartitions(
         "event_type", "time_ns", "source", "line"
@@ -205,7 +205,7 @@ def _publish(
     refused, added = sum(row["rejected"] for row in done), sum(row["added"] for row in done)
     letters, why = outcome.dead_letters, outcome.reasons
     if refused:
-        rows = _refused(spark, state)
+        rows = _refused_rows(spark, state)
         why += tuple(reasons(rows))
         letters = _write_rejected(options, f"{begun.digest}-refused", rows)
     todo.select(KEY).write.mode("overwrite").parquet(str(state.published / f"run={begun.id}"))
@@ -251,7 +251,7 @@ def _key() -> Column:
     return F.concat(F.lit("ingest-"), F.sha2(F.concat_ws("\u0001", *parts), 224))
 
 
-def _refused(spark: SparkSession, state: IngestState) -> DataFrame:
+def _refused_rows(spark: SparkSession, state: IngestState) -> DataFrame:
     """Rows that the server rejected, like those that were rejected before."""
     text = spark.read.text(f"{state.deliveries}/*/{REJECTED}")
     members = {"reason": "problem", "raw": "request"}
@@ -274,12 +274,12 @@ def _digest(options: IngestOptions) -> str:
     """What makes two runs the same."""
     source = options.source
     if isinstance(source, FromLog):
-        said: object = {"log": sorted(source.options.items())}
+        origin: object = {"log": sorted(source.options.items())}
     else:
-        said = asdict(source)
+        origin = asdict(source)
     target = options.server.url if options.server is not None else str(options.lake)
     rules = [declaration(schema) for schema in options.catalogue.schemas.values()]
-    text = json.dumps([said, target, rules], sort_keys=True, default=_plain)
+    text = json.dumps([origin, target, rules], sort_keys=True, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

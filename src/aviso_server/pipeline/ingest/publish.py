@@ -6,13 +6,13 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from aviso_server.pipeline.delivery.client import Refused
+from aviso_server.pipeline.delivery.client import Rejected
 from aviso_server.pipeline.delivery.delivery import Delivery, Item
-from aviso_server.pipeline.delivery.ledger import Ledger, LedgerHead, LedgerLine
+from aviso_server.pipeline.delivery.ledger import DeliveryLedger, LedgerHead, LedgerLine
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.ingest.rows import runs
 from aviso_server.pipeline.ingest.state import IngestState
-from aviso_server.pipeline.sink.request import Refusal, request_of, rows_of
+from aviso_server.pipeline.sink.request import RejectedRow, request_of, rows_of
 
 KEY = "key"
 
@@ -21,7 +21,7 @@ PUBLISHED = "event_type string, added bigint, rejected bigint"
 
 
 @dataclass(frozen=True, slots=True)
-class Publisher:
+class IngestPublisher:
     """How a task publishes; travels to it by pickle."""
 
     state: IngestState
@@ -43,7 +43,7 @@ class Publisher:
         """Deliver what is not in the ledger; the same rows come in the same order in every run."""
         job = {"run": self.run, "event_type": event_type, "target": self.target.url}
         head = LedgerHead(job, 1, 0, self.target.batch_size)
-        ledger = Ledger(self.state.ledger(event_type), head)
+        ledger = DeliveryLedger(self.state.ledger(event_type), head)
         with Delivery(self.target, event_type, ledger, most_rejected=self.most_rejected) as to:
             to.send(item for item in _items(parts) if item.position > ledger.line.through)
         return ledger.line
@@ -59,8 +59,8 @@ def _items(parts: Iterable[pa.Table]) -> Iterator[Item]:
                 position += 1
                 about = {"source": source, "line": line, "event_type": row.event_type}
                 request = request_of(row)
-                if isinstance(request, Refusal):
-                    problem = Refused(request.code, message=request.message, field=request.field)
+                if isinstance(request, RejectedRow):
+                    problem = Rejected(request.code, message=request.message, field=request.field)
                     yield Item(position, b"", problem, about)
                 else:
                     yield Item(position, request.body, None, about)

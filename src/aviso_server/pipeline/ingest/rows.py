@@ -66,37 +66,37 @@ def _batch(
     good: list[dict[str, object]] = []
     bad: list[dict[str, object]] = []
     for line, claim, raw in chunk:
-        said: dict[str, object] = {"sequence": None, "time_ns": None}
+        own: dict[str, object] = {"sequence": None, "time_ns": None}
         if isinstance(claim, AvisoError):
             verdict: Notification | Rejection = rejection_of(claim)
         else:
-            said = {"sequence": claim.sequence, "time_ns": claim.time_ns}
-            verdict = _verdict(validator.validate(claim), said, stored=stored)
-        where = {**said, "source": source, "line": line}
+            own = {"sequence": claim.sequence, "time_ns": claim.time_ns}
+            verdict = _verdict(validator.validate(claim), own, stored=stored)
+        where = {**own, "source": source, "line": line}
         if isinstance(verdict, Notification):
             records.append(Record(0, 0, verdict))
             good.append(where)
         else:
-            bad.append(_rejected(where, claim, verdict, raw))
+            bad.append(_rejected_row(where, claim, verdict, raw))
     staged = pa.Table.from_pylist(bad, schema=STAGED)
     if records:
-        staged = pa.concat_tables([_accepted(records, good), staged])
+        staged = pa.concat_tables([_accepted_table(records, good), staged])
     return staged.combine_chunks().to_batches()[0]
 
 
 def _verdict(
-    verdict: Notification | Rejection, said: Mapping[str, object], *, stored: bool
+    verdict: Notification | Rejection, own: Mapping[str, object], *, stored: bool
 ) -> Notification | Rejection:
     if isinstance(verdict, Rejection):
         return verdict
-    if stored and said["sequence"] is None:
+    if stored and own["sequence"] is None:
         return NO_SEQUENCE
-    if stored and said["time_ns"] is None:
+    if stored and own["time_ns"] is None:
         return NO_TIME
     return verdict
 
 
-def _accepted(records: list[Record], where: list[dict[str, object]]) -> pa.Table:
+def _accepted_table(records: list[Record], where: list[dict[str, object]]) -> pa.Table:
     batch = records_to_batch(records)
     own = ("sequence", "time_ns", "source", "line")
     given = {name: [item[name] for item in where] for name in own}
@@ -111,7 +111,7 @@ def _accepted(records: list[Record], where: list[dict[str, object]]) -> pa.Table
     return pa.Table.from_arrays(columns, schema=STAGED)
 
 
-def _rejected(
+def _rejected_row(
     where: Mapping[str, object], claim: object, why: Rejection, raw: Raw
 ) -> dict[str, object]:
     named = getattr(claim, "event_type", None)
@@ -121,7 +121,7 @@ def _rejected(
         "code": why.code,
         "field": why.field,
         "reason": why.reason.encode(errors="replace").decode(),
-        "raw": shown(raw)[:RAW_CHARACTERS],
+        "raw": raw_text(raw)[:RAW_CHARACTERS],
     }
 
 
@@ -142,18 +142,18 @@ def runs(batch: pa.RecordBatch) -> Iterator[pa.Table]:
         begin = end
 
 
-def shown(raw: Raw) -> str:
+def raw_text(raw: Raw) -> str:
     """The row itself: the line, or JSON of the values of a table."""
     if isinstance(raw, bytes):
         return raw.decode(errors="replace")
     values = {
-        name: f"0x{value.hex()}" if isinstance(value, bytes) else _mended(value)
+        name: f"0x{value.hex()}" if isinstance(value, bytes) else _encodable(value)
         for name, value in raw.items()
         if value is not None
     }
     return msgspec.json.encode(values, enc_hook=str).decode()
 
 
-def _mended(value: object) -> object:
+def _encodable(value: object) -> object:
     """Text that can be written; bytes that are none become question marks."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value

@@ -27,7 +27,7 @@ from aviso_server.pipeline.ingest.files import (
     without_numbers,
 )
 from aviso_server.pipeline.ingest.rows import DDL, validate_rows
-from aviso_server.pipeline.ingest.state import Reason
+from aviso_server.pipeline.ingest.state import RejectReason
 from aviso_server.pipeline.ingest.table import ColumnMap, claims, rows_of
 from aviso_server.pipeline.ingest.validate import Validator
 from aviso_server.pipeline.spark.tasks import spread
@@ -91,13 +91,13 @@ def frame(spark: SparkSession, source: Source, catalogue: Catalogue, *, stored: 
     return rows.select(*columns).mapInArrow(validate, DDL)
 
 
-def reasons(bad: DataFrame) -> list[Reason]:
+def reasons(bad: DataFrame) -> list[RejectReason]:
     """The most frequent kinds of rejection."""
     grouped = bad.groupBy("code", "field").agg(
         F.count("*").alias("count"), F.min("reason").alias("example")
     )
     kinds = grouped.orderBy(F.desc("count"), "code", "field").limit(REASONS).collect()
-    return [Reason(row["code"], row["field"], row["count"], row["example"]) for row in kinds]
+    return [RejectReason(row["code"], row["field"], row["count"], row["example"]) for row in kinds]
 
 
 def _of_files(

@@ -9,8 +9,6 @@ An interrupted run resumes where it was: its rows are staged, in a fixed order. 
 are known by their keys.
 """
 
-import contextlib
-import os
 import re
 import shutil
 import uuid
@@ -22,6 +20,7 @@ import msgspec
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import UNREADABLE
+from aviso_server.process import replace_file
 
 Stage: TypeAlias = Literal["staging", "publishing", "done"]
 
@@ -33,7 +32,7 @@ class StateFailed(AvisoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class RejectReason:
     """A kind of rejection, with one example."""
 
     code: str
@@ -53,7 +52,7 @@ class IngestRun:
     read: int = 0
     rejected: int = 0
     published: int = 0
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[RejectReason, ...] = ()
     """Of what was rejected; known when it is done, as is what follows."""
     dead_letters: str | None = None
     """Where rejected rows are."""
@@ -121,23 +120,9 @@ class IngestState:
 
     def note(self, run: IngestRun) -> None:
         """Remember how far the run is."""
-        _replace(self.folder / "run.json", msgspec.json.encode(run))
+        replace_file(self.folder / "run.json", msgspec.json.encode(run), durable=True)
 
     def clear(self) -> None:
         """Remove what only a running ingest needs."""
         for path in (self.staged, self.deliveries, self.folder / "ledger"):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise

@@ -148,9 +148,13 @@ def _check_overlap(
         if mine.first > through:
             continue
         last = min(mine.last, through)
-        theirs = _digested(archived(spark, place, [name], first=mine.first, last=last, hidden=True))
+        theirs = _with_digest(
+            archived(spark, place, [name], first=mine.first, last=last, hidden=True)
+        )
         ours = good.where((F.col("event_type") == name) & (F.col("sequence") <= last))
-        both = _digested(ours).withColumnRenamed("digest", "ours").join(theirs, "sequence", "left")
+        both = (
+            _with_digest(ours).withColumnRenamed("digest", "ours").join(theirs, "sequence", "left")
+        )
         differs = both.where(~F.col("ours").eqNullSafe(F.col("digest")))
         worst = differs.orderBy("sequence").limit(1).collect()
         if worst:
@@ -160,7 +164,7 @@ def _check_overlap(
             )
 
 
-def _digested(rows: DataFrame) -> DataFrame:
+def _with_digest(rows: DataFrame) -> DataFrame:
     """Sequences and what is there."""
     texts = [F.coalesce(F.col(name).cast("string"), F.lit("\u0000")) for name in _CONTENT]
     pairs = F.to_json(F.sort_array(F.map_entries("identifier")))

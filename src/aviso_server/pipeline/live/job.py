@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.datasource import register
-from aviso_server.pipeline.delivery.http import HttpServer, NoAnswer
+from aviso_server.pipeline.delivery.http import HttpServer, Unanswered
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.cycles import late_cycles
 from aviso_server.pipeline.live.expected import DAY_S, BadExpectation, CyclePart
@@ -275,7 +275,7 @@ def _check_server(options: LiveOptions) -> None:
     server = HttpServer(options.url, authorization=authorization, timeout_s=_REACH_S)
     try:
         status = server.get(f"/api/v1/schema/{alert.EVENT_TYPE}").status
-    except NoAnswer as error:
+    except Unanswered as error:
         raise LiveJobFailed(f"the server {options.url} cannot be reached: {error}") from None
     finally:
         server.close()

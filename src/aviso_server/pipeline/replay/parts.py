@@ -119,7 +119,7 @@ def event_writer(folder: Folder, run: str, base_url: str, *, polygon_text: bool)
         # With a buffer, for delta-rs's own streams take bytes, and pyarrow hands them its buffers.
         with folder.open().open_output_stream(path, buffer_size=BUFFER) as stream:
             for batch in (head, *rows):
-                lines = [renderer.render(record) for record in batch_to_records(shaped(batch))]
+                lines = [renderer.render(record) for record in batch_to_records(as_records(batch))]
                 stream.write(b"\n".join([*lines, b""]))
                 count += len(lines)
             size = stream.tell()
@@ -128,7 +128,7 @@ def event_writer(folder: Folder, run: str, base_url: str, *, polygon_text: bool)
     return write
 
 
-def shaped(batch: pa.RecordBatch) -> pa.RecordBatch:
+def as_records(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of RECORD; Spark's own types differ in names and in what may be null."""
     columns = [batch.column(item.name).cast(item.type) for item in RECORD]
     return pa.RecordBatch.from_arrays(columns, schema=RECORD)

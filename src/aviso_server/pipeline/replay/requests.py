@@ -8,11 +8,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from aviso_server.pipeline.delivery.client import Refused
+from aviso_server.pipeline.delivery.client import Rejected
 from aviso_server.pipeline.delivery.delivery import Item
 from aviso_server.pipeline.replay.order import in_pieces
-from aviso_server.pipeline.replay.parts import shaped
-from aviso_server.pipeline.sink.request import INVALID_ROW, Refusal, Request, request_of, rows_of
+from aviso_server.pipeline.replay.parts import as_records
+from aviso_server.pipeline.sink.request import (
+    INVALID_ROW,
+    RejectedRow,
+    Request,
+    request_of,
+    rows_of,
+)
 
 PIECE = 20_000
 """Sequences that come to the driver together; it holds at most two pieces at a time."""
@@ -40,7 +46,7 @@ def items(
     ordered = in_pieces(rows, first, last, size=PIECE)
     requests = ordered.mapInArrow(_maker(event_type, origin), _ITEM)
     for row in requests.toLocalIterator(prefetchPartitions=True):
-        problem = None if row.problem is None else Refused(INVALID_ROW, message=row.problem)
+        problem = None if row.problem is None else Rejected(INVALID_ROW, message=row.problem)
         about = {"id": f"{event_type}@{row.sequence}"}
         yield Item(row.sequence, bytes(row.body or b""), problem, about)
 
@@ -52,10 +58,10 @@ def _maker(
         for batch in batches:
             sequences = batch.column("sequence").to_pylist()
             bodies, problems = [], []
-            for row, sequence in zip(rows_of(shaped(batch)), sequences, strict=True):
+            for row, sequence in zip(rows_of(as_records(batch)), sequences, strict=True):
                 request = request_of(replace(row, key=key_of(origin, event_type, sequence)))
                 bodies.append(request.body if isinstance(request, Request) else None)
-                problems.append(request.message if isinstance(request, Refusal) else None)
+                problems.append(request.message if isinstance(request, RejectedRow) else None)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(sequences, pa.int64()),

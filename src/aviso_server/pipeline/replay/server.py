@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from aviso_server.core.json import compact
 from aviso_server.pipeline.delivery.client import NotSent
 from aviso_server.pipeline.delivery.delivery import Delivery, TooManyRejected
-from aviso_server.pipeline.delivery.ledger import LEDGER, Ledger, LedgerHead, LedgerLine
+from aviso_server.pipeline.delivery.ledger import LEDGER, DeliveryLedger, LedgerHead, LedgerLine
 from aviso_server.pipeline.history.frame import answer
 from aviso_server.pipeline.history.plan import HistoryPlan
 from aviso_server.pipeline.replay.failure import spark_failures
@@ -81,20 +81,22 @@ def server_outcome(plan: HistoryPlan, server: ReplayServer, *, chunk: int) -> Re
     return _outcome(ledger, ledger.line.published) if ledger.line.complete else None
 
 
-def open_ledger(plan: HistoryPlan, server: ReplayServer, chunk: int) -> Ledger:
+def open_ledger(plan: HistoryPlan, server: ReplayServer, chunk: int) -> DeliveryLedger:
     """The ledger of a replay; LedgerFailed."""
     batch = server.target.batch_size
-    return Ledger(server.state, LedgerHead(_job(plan, server), plan.first, plan.last, batch, chunk))
+    return DeliveryLedger(
+        server.state, LedgerHead(_job(plan, server), plan.first, plan.last, batch, chunk)
+    )
 
 
-def _outcome(ledger: Ledger, resumed: int) -> ReplayOutcome:
+def _outcome(ledger: DeliveryLedger, resumed: int) -> ReplayOutcome:
     head, line = ledger.head, ledger.line
     return ReplayOutcome(
         line.published, head.first, head.last, resumed=resumed, rejected=line.rejected
     )
 
 
-def _check_end(ledger: Ledger, plan: HistoryPlan) -> None:
+def _check_end(ledger: DeliveryLedger, plan: HistoryPlan) -> None:
     if ledger.head.last > plan.newest and not ledger.line.complete:
         raise ReplayFailed(
             f"lake and log end at {plan.newest}, and this replay was to end at "

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from aviso_server.lake.layout import TEXTS, TIME
-from aviso_server.pipeline.sink.request import Refusal, Row
+from aviso_server.pipeline.sink.request import RejectedRow, SinkRow
 
 REJECTED = pa.schema(
     [
@@ -43,10 +43,10 @@ class RejectedFile:
     def __init__(self, folder: str, name: str) -> None:
         self._files, self._folder = fs.FileSystem.from_uri(folder)
         self._name = name
-        self._waiting: list[tuple[Refusal, datetime]] = []
+        self._waiting: list[tuple[RejectedRow, datetime]] = []
         self._writer: pq.ParquetWriter | None = None
 
-    def add(self, refusal: Refusal) -> None:
+    def add(self, refusal: RejectedRow) -> None:
         """Keep a row and the reason."""
         self._waiting.append((refusal, datetime.now(UTC)))
         if len(self._waiting) >= FLUSH:
@@ -76,7 +76,7 @@ class RejectedFile:
         self._waiting.clear()
 
 
-def rejected_rows(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatch:
+def rejected_rows(refusals: Sequence[tuple[RejectedRow, datetime]]) -> pa.RecordBatch:
     """Refusals as rows of REJECTED."""
     rows = [
         {
@@ -98,7 +98,7 @@ def rejected_rows(refusals: Sequence[tuple[Refusal, datetime]]) -> pa.RecordBatc
     return pa.RecordBatch.from_pylist(rows, schema=REJECTED)
 
 
-def _texts(row: Row) -> list[tuple[str, str | None]] | None:
+def _texts(row: SinkRow) -> list[tuple[str, str | None]] | None:
     if row.identifier is None:
         return None
     return [(name, _text(value)) for name, value in row.identifier.items()]

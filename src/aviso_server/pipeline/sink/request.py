@@ -19,14 +19,14 @@ from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json, compact, parse
 from aviso_server.lake import wkb
-from aviso_server.pipeline.delivery.client import Refused
+from aviso_server.pipeline.delivery.client import Rejected
 
 INVALID_ROW = "INVALID_ROW"
 """Our own code, beside the server's: the row cannot be put into a request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SinkRow:
     """One row as it came, so that it can be written down if it is not taken."""
 
     event_type: str | None
@@ -48,17 +48,17 @@ class Row:
 class Request:
     """A request object, ready to be sent, and the row it came from."""
 
-    row: Row
+    row: SinkRow
     key: str
     body: bytes
     """JSON, with its idempotency key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RejectedRow:
     """Why a row is not a notification: the server's message, or ours."""
 
-    row: Row
+    row: SinkRow
     key: str | None
     code: str
     message: str
@@ -68,7 +68,7 @@ class Refusal:
     """The field, member or column that is wrong, where it is one."""
 
     @classmethod
-    def by_server(cls, request: Request, why: Refused) -> "Refusal":
+    def by_server(cls, request: Request, why: Rejected) -> "RejectedRow":
         """What the server said about a request."""
         return cls(
             request.row, request.key, why.code, why.message, why.error, why.details, why.field
@@ -81,7 +81,7 @@ class _Unfit(AvisoError):
 
 def rows_of(
     batch: pa.RecordBatch, *, event_type: str | None = None, key_column: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[SinkRow]:
     """The rows of a batch; ``event_type`` overrules the column of that name."""
 
     def column(name: str | None) -> Iterable[object]:
@@ -93,7 +93,7 @@ def rows_of(
     rest = ("payload", "geometry", "polygon", key_column, "problem")
     rows = zip(types, column("identifier"), *map(column, rest), strict=True)
     for kind, identifier, payload, geometry, polygon, key, problem in rows:
-        yield Row(
+        yield SinkRow(
             cast("str | None", kind),
             _mapping(identifier),
             cast("str | None", payload),
@@ -104,12 +104,14 @@ def rows_of(
         )
 
 
-def request_of(row: Row) -> Request | Refusal:
+def request_of(row: SinkRow) -> Request | RejectedRow:
     """The request of a row, or why there is none."""
     try:
         identifier, payload = _identifier(row), _payload(row.payload)
     except _Unfit as why:
-        return Refusal(row, row.key, INVALID_ROW, why.message, details=why.details, field=why.field)
+        return RejectedRow(
+            row, row.key, INVALID_ROW, why.message, details=why.details, field=why.field
+        )
     members: dict[str, Json] = {"event_type": row.event_type, "identifier": identifier}
     if row.payload is not None:
         members["payload"] = payload
@@ -123,7 +125,7 @@ def content_key(members: Mapping[str, Json]) -> str:
     return f"content-{digest}"
 
 
-def _identifier(row: Row) -> dict[str, Json] | None:
+def _identifier(row: SinkRow) -> dict[str, Json] | None:
     """The identifier with its place, as the server wants it."""
     if row.problem is not None:
         raise _Unfit(f"the stored message could not be decoded: {row.problem}")
@@ -142,7 +144,7 @@ def _identifier(row: Row) -> dict[str, Json] | None:
     return values
 
 
-def _place(row: Row) -> tuple[str, Json] | None:
+def _place(row: SinkRow) -> tuple[str, Json] | None:
     if row.geometry is None:
         return None if row.polygon is None else (POLYGON, row.polygon)
     try:

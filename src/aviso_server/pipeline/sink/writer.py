@@ -26,11 +26,11 @@ from pyspark.sql.types import BinaryType, MapType, StringType, StructType
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATION_TABLE
-from aviso_server.pipeline.delivery.batches import Pace, batches
+from aviso_server.pipeline.delivery.batches import SendingPace, batches
 from aviso_server.pipeline.delivery.client import Accepted, Client, Result
 from aviso_server.pipeline.sink.options import BadSinkOptions, SinkOptions, parse_options
 from aviso_server.pipeline.sink.rejected import REJECTED, RejectedFile
-from aviso_server.pipeline.sink.request import Refusal, Request, request_of, rows_of
+from aviso_server.pipeline.sink.request import RejectedRow, Request, request_of, rows_of
 
 EXAMPLES = 5
 """Rejections that a task reports with their messages."""
@@ -67,7 +67,7 @@ class SinkWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Publish the rows of one task; NotSent if the server does not let us."""
         options = self._options
-        task, pace = _Task(options), Pace(options.rate)
+        task, pace = _Task(options), SendingPace(options.rate)
         client = Client(options, connections=options.max_in_flight)
         waiting: deque[tuple[list[Request], Future[list[Result]]]] = deque()
         try:
@@ -162,9 +162,9 @@ class _Task:
             if isinstance(result, Accepted):
                 self._accept(result.id)
             else:
-                self.reject(Refusal.by_server(request, result))
+                self.reject(RejectedRow.by_server(request, result))
 
-    def reject(self, refusal: Refusal) -> None:
+    def reject(self, refusal: RejectedRow) -> None:
         """Keep a row that will not be a notification."""
         self._sent.rejected += 1
         reason = f"{refusal.code}: {refusal.message}"
