@@ -11,6 +11,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,13 @@ from xdist.workermanage import WorkerController
 
 RUN = "TEST_WORKER_OF_AVISO"
 """Set in the environment of everything that a worker starts; tests may clear `AVISO...`."""
+
+
+GRACE_S = 3.0
+"""What a worker's own children, such as Spark's JVM, have to notice that it is gone."""
+
+GUARDS: "list[subprocess.Popen[bytes]]" = []
+"""Kept for as long as this process runs."""
 
 
 class Scheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
@@ -59,20 +67,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         name = os.environ[RUN] = secrets.token_hex(8)
         # Its standard input ends when this process does. Nobody else holds the other end.
-        guard = subprocess.Popen(
-            [sys.executable, __file__, name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env={key: value for key, value in os.environ.items() if key != RUN},
-            start_new_session=True,
+        GUARDS.append(
+            subprocess.Popen(
+                [sys.executable, __file__, name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                env={key: value for key, value in os.environ.items() if key != RUN},
+                start_new_session=True,
+            )
         )
-        config.add_cleanup(lambda: _dismiss(guard))
-
-
-def _dismiss(guard: "subprocess.Popen[bytes]") -> None:
-    assert guard.stdin
-    guard.stdin.close()
-    guard.wait()
 
 
 def _left_behind(name: str) -> Iterator[int]:
@@ -94,6 +97,7 @@ def _unmount(name: str) -> None:
 
 def _guard(name: str) -> None:
     sys.stdin.read()
+    threading.Event().wait(GRACE_S)
     # A process may start another while we look: only an empty look is the last.
     seen: set[int] = set()
     while left := set(_left_behind(name)):
