@@ -1,5 +1,6 @@
 """Documentation that cannot rot: its links, codes, routes, commands and frames are checked."""
 
+import configparser
 import json
 import re
 from collections.abc import Iterator
@@ -250,6 +251,37 @@ def test_dashboard_and_alerts_use_metrics_that_exist(file: str) -> None:
         names = [rule["alert"] for rule in group["rules"]]
         assert len(names) == len(set(names)) > 10
         assert all(rule["annotations"]["summary"] for rule in group["rules"])
+
+
+def test_every_module_is_on_the_tour() -> None:
+    """docs/architecture.md names each module beside its package, or its folder with a slash."""
+    tour = (DOCS / "architecture.md").read_text()
+    sections = [
+        {word.removesuffix(".py") for word in re.findall(r"[`\[]([\w./]+)[`\]]", section)}
+        for section in tour.split("\n## ")
+    ]
+    source = ROOT / "src" / "aviso_server"
+    missing: list[str] = []
+    for path in sorted(source.rglob("*.py")):
+        module = path.relative_to(source).with_suffix("")
+        folder, name = module.parent.as_posix(), module.name
+        named = any(
+            words & {f"{folder}/", module.as_posix()} or {name, folder} <= words | {"."}
+            for words in sections
+        )
+        if name != "__init__" and not named:
+            missing.append(module.as_posix())
+    assert missing == []
+
+
+def test_the_tour_has_every_layer() -> None:
+    """The layers in docs/architecture.md are those that .importlinter enforces, in order."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
+    tour = (DOCS / "architecture.md").read_text().split("## Layers\n")[1]
+    shown = re.findall(r"^    (\w+(?: \| \w+)*)  ", tour, re.MULTILINE)
+    assert shown == [layer.replace("aviso_server.", "") for layer in layers if layer]
 
 
 def test_no_file_knows_this_machine() -> None:

@@ -1,4 +1,4 @@
-"""Every error the service raises on purpose, in one tree.
+"""The errors a request can meet, in one tree; auth, http and the pipeline derive more.
 
     AvisoError
     ├── RequestError                the client can correct it (4xx)
