@@ -87,7 +87,7 @@ class Direct:
         return min(self._cache_s, (identity.expires_at_ns - self._now_ns()) / 1e9)
 
     async def _ask(self, header: str) -> Identity:
-        assert self._address is not None  # noqa: S101 - looked at before
+        assert self._address is not None  # noqa: S101 - checked before
         try:
             reply = await self._outbound.get(self._address, {"Authorization": header})
         except Failed as error:

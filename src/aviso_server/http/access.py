@@ -74,7 +74,7 @@ def caller(request: web.Request) -> Caller:
 
 
 def key_owner(request: web.Request) -> str:
-    """Whom idempotency keys belong to: user and realm, or everybody anonymous together.
+    """Whom idempotency keys belong to: user and realm, or all anonymous callers together.
 
     A digest, because names may hold anything and the key is stored; the same on every node.
     """

@@ -15,8 +15,8 @@ ErrorField = Annotated[
     str | UnsetType,
     Meta(
         description=(
-            "The field of the identifier, or else the member of the request, that the error is "
-            "about; missing where it is about no single one."
+            "The field of the identifier, or else the member of the request, to correct; "
+            "absent if the error concerns no single one."
         ),
         examples=["step"],
     ),
@@ -50,11 +50,11 @@ class HealthResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchiveResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """How the archive job is doing that the server looks after."""
+    """The state of the archive job that the server manages."""
 
     state: Annotated[
         Literal["starting", "running", "stopped", "failed", "unavailable"],
-        Meta(description="`failed`: it will be started again; `unavailable`: it cannot run here."),
+        Meta(description="`failed`: it will be restarted; `unavailable`: it cannot run here."),
     ]
     lag: Annotated[
         int | None, Meta(description="Stored notifications that are not archived yet.")
@@ -92,7 +92,7 @@ class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
     archive: Annotated[
         ArchiveResponse | UnsetType,
-        Meta(description="With `?details`, and only if the server looks after an archive job."),
+        Meta(description="With `?details`, and only if the server manages an archive job."),
     ] = UNSET
 
 
@@ -126,7 +126,7 @@ class WipeStreamRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WipeResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a wipe."""
+    """The result of a wipe."""
 
     success: bool
     message: str
@@ -134,7 +134,7 @@ class WipeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteNotificationResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a deletion."""
+    """The result of a deletion."""
 
     success: bool
     message: str
@@ -201,11 +201,11 @@ class SchemaNotFoundResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuthCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the server takes the caller for."""
+    """Who the caller is."""
 
     status: Literal["success"]
     auth_enabled: Annotated[
-        bool, Meta(description="False: nobody is asked, and every route is open.")
+        bool, Meta(description="False: no credentials are needed, and every route is open.")
     ]
     username: Annotated[str, Meta(description="`anonymous` while authentication is off.")]
     realm: str | None
@@ -226,7 +226,7 @@ class StoreView(msgspec.Struct, frozen=True, kw_only=True):
 
     stored_bytes: Count
     limit_bytes: Annotated[
-        int | None, Meta(description="Beyond it nothing is stored; null where it is not known.")
+        int | None, Meta(description="Beyond it nothing is stored; null if unknown.")
     ]
     free_bytes: Annotated[
         int | None, Meta(description="On the disk of an embedded NATS server, else null.")
@@ -241,13 +241,13 @@ class BackendView(msgspec.Struct, frozen=True, kw_only=True):
     fault: Annotated[
         FaultView | UnsetType, Meta(description="Absent while notifications can be stored.")
     ] = UNSET
-    store: Annotated[
-        StoreView | UnsetType, Meta(description="Absent where nobody measures it.")
-    ] = UNSET
+    store: Annotated[StoreView | UnsetType, Meta(description="Absent if it is not measured.")] = (
+        UNSET
+    )
 
 
 class RatesView(msgspec.Struct, frozen=True, kw_only=True):
-    """Notifications per second, whoever published them; null where too much is gone to tell."""
+    """Notifications per second, whoever published them; null if too much is gone to know."""
 
     per_second_1m: Annotated[float | None, Meta(description="Over the last minute.")]
     per_second_5m: Annotated[float | None, Meta(description="Over the last five minutes.")]
@@ -265,7 +265,7 @@ class RetentionView(msgspec.Struct, frozen=True, kw_only=True):
     ]
     shared: Annotated[
         bool,
-        Meta(description="`max_messages` and `max_bytes` are those of all event types together."),
+        Meta(description="`max_messages` and `max_bytes` apply to all event types together."),
     ]
 
 
@@ -290,7 +290,7 @@ class EventTypeView(msgspec.Struct, frozen=True, kw_only=True):
     event_type: str
     configured: Annotated[
         bool,
-        Meta(description="False: it has no schema. Such are counted by a backend in memory only."),
+        Meta(description="False: it has no schema, and only a backend in memory counts it."),
     ]
     readable: Annotated[
         bool,
@@ -312,26 +312,27 @@ class EventTypeView(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
     last_sequence: Annotated[
         Count | UnsetType,
-        Meta(description="The last one given, whether it is still there or not; 0: none."),
+        Meta(description="The last one assigned, whether still retained or not; 0: none."),
     ] = UNSET
     last_time: Annotated[
         str | UnsetType | None,
         Meta(
-            description="Storage time of the newest that is still there.",
+            description="Storage time of the newest still retained.",
             examples=["2026-03-04T10:00:00.123456789Z"],
         ),
     ] = UNSET
     rates: RatesView | UnsetType = UNSET
     retention: RetentionView | UnsetType = UNSET
     history_limit: Annotated[
-        int | UnsetType, Meta(description="Notifications that one watch or replay gets of history.")
+        int | UnsetType,
+        Meta(description="History that one watch or replay gets, in notifications."),
     ] = UNSET
     tiers: Annotated[
-        list[TierView] | UnsetType, Meta(description="Newest first; those that there are.")
+        list[TierView] | UnsetType, Meta(description="Newest first; those that exist.")
     ] = UNSET
     error: Annotated[
         str | UnsetType,
-        Meta(description="Why numbers are missing, or why they are those of the log alone."),
+        Meta(description="Why numbers are missing, or cover the log alone."),
     ] = UNSET
 
 
@@ -343,7 +344,7 @@ class OverviewResponse(msgspec.Struct, frozen=True, kw_only=True):
     backend: BackendView
     ready: Annotated[bool, Meta(description="What `GET /ready` says.")]
     auth_enabled: Annotated[
-        bool, Meta(description="False: nobody is asked, and every route is open.")
+        bool, Meta(description="False: no credentials are needed, and every route is open.")
     ]
     metrics_port: Annotated[
         int | None, Meta(description="Where numbers for Prometheus are, if they are on.")
@@ -351,20 +352,20 @@ class OverviewResponse(msgspec.Struct, frozen=True, kw_only=True):
     time: Annotated[
         str,
         Meta(
-            description="When the numbers were looked at, normally less than a second ago.",
+            description="When the numbers were taken, normally less than a second ago.",
             examples=["2026-03-04T10:00:00Z"],
         ),
     ]
     archive: Annotated[
-        ArchiveResponse | None, Meta(description="If the server looks after an archive job.")
+        ArchiveResponse | None, Meta(description="If the server manages an archive job.")
     ]
     lake: Annotated[bool, Meta(description="Whether there is a lake below the log.")]
     event_types: Annotated[
         list[EventTypeView],
-        Meta(description="Those configured by name, then those that have no schema but a stream."),
+        Meta(description="Those configured, by name, then those with only a stream."),
     ]
     omitted: Annotated[
-        Count, Meta(description="Further event types without schema, which were not looked at.")
+        Count, Meta(description="Further event types without a schema, which are not reported.")
     ]
     request_id: RequestId
 
@@ -414,7 +415,7 @@ class ItemAccepted(msgspec.Struct, frozen=True, kw_only=True, tag_field="status"
 
 
 class ItemRefused(msgspec.Struct, frozen=True, kw_only=True, tag_field="status", tag="error"):
-    """One notification of a batch was not stored; the members mean what they mean in an error."""
+    """One notification of a batch was not stored; the members are those of an error."""
 
     code: str
     error: str
@@ -424,7 +425,7 @@ class ItemRefused(msgspec.Struct, frozen=True, kw_only=True, tag_field="status",
 
 
 class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each notification of a batch, in the order sent."""
+    """The result of each notification of a batch, in the order sent."""
 
     status: Annotated[
         Literal["success", "partial", "error"],

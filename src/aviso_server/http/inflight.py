@@ -21,7 +21,7 @@ class InFlight:
     def __init__(self) -> None:
         self._open: Counter[_Kind] = Counter()
         self._ended: set[_Kind] = set()
-        """What has ended since somebody looked."""
+        """What has ended since the last call."""
         self._quiet = asyncio.Event()
         self._quiet.set()
 

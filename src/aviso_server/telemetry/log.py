@@ -178,7 +178,7 @@ def _callsite() -> dict[str, object]:
         if name != __name__ and not name.startswith("structlog."):
             break
         frame = frame.f_back
-    if frame is None:  # pragma: no cover - somebody calls us
+    if frame is None:  # pragma: no cover - there is always a caller
         return {}
     place = _PLACES.get(frame.f_code)
     if place is None:

@@ -185,5 +185,5 @@ async def test_credentials_that_may_not_read(tmp_path: Path) -> None:
         forget(tmp_path)
         last = json.loads((tmp_path / LEDGER).read_bytes().splitlines()[-1])
         assert last["target"] == UNSEEN
-        with pytest.raises(Forgotten, match="nobody can tell which of the first"):
+        with pytest.raises(Forgotten, match="it is unknown which of the first"):
             await deliver(url, tmp_path, todo, "roles", authorization=login)

@@ -141,16 +141,16 @@ class Delivery:
                 return None
             if error.status not in {401, 403}:
                 raise
-            # Credentials that may not read will do, unless the delivery is killed: then what is
-            # not known now is the reason why it cannot go on.
+            # Credentials that may not read will do, unless the delivery is killed: then what is not
+            # known now is the reason why it cannot continue.
             return UNSEEN
 
     def _held(self, bodies: list[bytes], *, above: int) -> tuple[list[bool], int]:
         if above == UNSEEN:
             raise Forgotten(
                 f"the credentials for {self._target.url} could not read '{self._event_type}', so "
-                "nobody can tell which of the first notifications were published. Look at its "
-                "end, and begin again behind it with another state folder"
+                "it is unknown which of the first notifications were published. Check its "
+                "end, and start again after it with another state folder"
             )
         return self._stream.holds(bodies, above=above)
 

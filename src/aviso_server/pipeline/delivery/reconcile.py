@@ -84,8 +84,8 @@ class TargetStream:
     def _forgotten(self, first: int, last: int) -> Forgotten:
         return Forgotten(
             f"{self._target.url} no longer keeps its notifications {first} to {last} of "
-            f"'{self._event_type}', so nobody can tell which of the last ones were published. "
-            "Look at its end, and begin again behind it with another state folder"
+            f"'{self._event_type}', so it is unknown which of the last ones were published. "
+            "Check its end, and start again after it with another state folder"
         )
 
     def _notifications(self, bodies: Sequence[bytes]) -> dict[int, Notification]:
