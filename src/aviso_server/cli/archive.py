@@ -126,7 +126,7 @@ def archive(
 def run(
     options: ArchiveOptions, spark: SparkOptions, *, report: Callable[[ArchiveSnapshot], None]
 ) -> None:
-    """Run until it is done or the process is asked to end; AvisoError if it cannot go on."""
+    """Run until it is done or the process is asked to end; AvisoError if it cannot continue."""
     stop = threading.Event()
     try:
         with set_by_signals(stop):

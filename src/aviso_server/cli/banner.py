@@ -9,7 +9,7 @@ from aviso_server.core.schema import Catalogue
 
 
 def banner(url: str, catalogue: Catalogue, *, kept: str, archive: str | None = None) -> str:
-    """A few lines with addresses and commands that work as they are."""
+    """A few lines with addresses and commands that work unchanged."""
     lines = [
         "",
         f"aviso-server {__version__} is ready on {url}",

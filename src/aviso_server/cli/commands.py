@@ -50,7 +50,7 @@ class _PipelineCommands(LazyGroup):
         "archive": "Copy every notification from the log into the lake, each exactly once.",
         "maintain": "Merge small files of the lake, and remove what is deleted, expired or unused.",
         "audit": "Prove that the lake is complete, or list what is wrong with it.",
-        "recover": "Bring log and lake back in line after one of them was restored or lost; "
+        "recover": "Reconcile log and lake after one of them was restored or lost; "
         "with EVENT_TYPE, only for those event types.",
         "report": "Write a page about what was announced: volume, delays, late and missing "
         "products, areas.",

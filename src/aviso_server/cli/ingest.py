@@ -147,7 +147,7 @@ def ingest(
     lake: LakeGroup,
     spark: SparkGroup,
 ) -> None:
-    """Take it in, and print what became of the rows."""
+    """Ingest, and print the results."""
     settings = config.load()
     to_server = job.to == "server"
     with ended_in_words("ingest", verbose=spark.verbose):

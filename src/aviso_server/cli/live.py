@@ -75,7 +75,7 @@ class AlertGroup:
     watermark: str = option(
         "1m", "DURATION", "How far clocks may differ. Results are published that much later."
     )
-    interval: str = option("10s", "DURATION", "Time between two looks at the log.")
+    interval: str = option("10s", "DURATION", "Time between two reads of the log.")
     above: float | None = option(
         None, "N", "Rate per second from which an alert has severity 3, not 1.", min=0
     )
@@ -216,7 +216,7 @@ def summary(outcome: LiveOutcome) -> str:
     alerts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(outcome.alerts.items()))
     text = f"{outcome.notifications:,} notifications; alerts: {alerts or 'none'}"
     if outcome.late_rows:
-        text += f"; {outcome.late_rows:,} notifications came behind the watermark"
+        text += f"; {outcome.late_rows:,} notifications came after the watermark"
     return text
 
 

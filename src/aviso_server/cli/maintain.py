@@ -59,7 +59,7 @@ class MaintainGroup:
     event_type: list[str] | None = event_type_option()
     dry_run: bool = flag("Print what would be done, and do nothing.", "--dry-run")
     target_size: str = option("128Mi", "SIZE", "Largest size of a merged file.")
-    min_files: int = option(2, "N", "Merge where there are at least so many files.", min=2)
+    min_files: int = option(2, "N", "Merge if there are at least this many files.", min=2)
     sort: Literal["sequence", "box"] = option(
         "sequence",
         "sequence|box",
@@ -123,7 +123,7 @@ def _bar(stack: ExitStack) -> Callable[[int, int], None]:
 def _show(outcome: MaintainOutcome, *, dry_run: bool) -> None:
     if dry_run:
         _show_plan(outcome.plan)
-        typer.echo(f"{len(outcome.swept):,} files that nobody needs would be removed")
+        typer.echo(f"{len(outcome.swept):,} files that are not needed would be removed")
         return
     saved = outcome.bytes_before - outcome.bytes_after
     typer.echo(
@@ -137,7 +137,7 @@ def _show(outcome: MaintainOutcome, *, dry_run: bool) -> None:
     )
     typer.echo(f"files swept: {len(outcome.swept):,}")
     if outcome.overtaken:
-        typer.echo(f"left alone, for somebody else was quicker: {outcome.overtaken:,}")
+        typer.echo(f"left alone, because another job was faster: {outcome.overtaken:,}")
 
 
 def _show_plan(plan: MaintainPlan) -> None:

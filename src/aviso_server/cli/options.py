@@ -44,7 +44,7 @@ def flag(text: str, *names: str, **more: Any) -> bool:  # noqa: ANN401 - as abov
 
 
 def argument(default: _Value, metavar: str) -> _Value:
-    """What stands beside the options; the command's summary says what it is.
+    """An argument beside the options; the command's summary says what it is.
 
     It is hidden from the list, which would show Python's types; the usage line shows it.
     """
@@ -53,7 +53,7 @@ def argument(default: _Value, metavar: str) -> _Value:
 
 
 def ungrouped(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with every option of its groups as a parameter of its own, for Typer."""
+    """The function with every option of its groups as a separate parameter, for Typer."""
     hints = get_type_hints(function)
     groups = {
         name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)

@@ -18,7 +18,7 @@ Style: TypeAlias = Literal["auto", "live", "json", "none"]
 Show: TypeAlias = Callable[[ArchiveSnapshot], None]
 
 PLAIN_S = 60.0
-"""How often a line is written where nobody watches."""
+"""How often a line is written if there is no terminal."""
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def _words(item: RecoverOutcome) -> str:
     if stand.why is not None:
         saved = f"saves {item.only_here:,} of the log, " if item.only_here else ""
         return (
-            f"{name}: {stand.why}. --apply {saved}lets the log go on at {stand.continues:,} and "
+            f"{name}: {stand.why}. --apply {saved}lets the log continue at {stand.continues:,} and "
             "leaves the rest to the lake"
         )
     if item.pending:
@@ -98,12 +98,12 @@ def _words(item: RecoverOutcome) -> str:
         where = f", saved in {item.file}" if item.file else ""
         again = f"; {item.restored:,} stored again under new sequences{where}"
         return (
-            f"{name}: settled: the log goes on at {stand.continues:,}, everything below is "
+            f"{name}: reconciled: the log continues at {stand.continues:,}, everything below is "
             f"replayed from the lake{again if item.restored else ''}"
         )
     if stand.empty and stand.mark.through:
         return (
-            f"{name}: nothing to do: the log is empty, goes on at {stand.continues:,}, and "
+            f"{name}: nothing to do: the log is empty, continues at {stand.continues:,}, and "
             "everything below is replayed from the lake"
         )
     return f"{name}: nothing to do, log and lake agree"

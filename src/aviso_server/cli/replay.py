@@ -159,7 +159,7 @@ class ServerGroup:
     rate: float | None = option(None, "N", "Most notifications to publish in a second.", min=0.001)
     batch_size: int = option(500, "N", "Most notifications in one request.", min=1, max=5000)
     token: str | None = token_option()
-    skip_rejected: bool = flag("Leave out what the server rejects, and go on.", "--skip-rejected")
+    skip_rejected: bool = flag("Skip what the server rejects, and continue.", "--skip-rejected")
 
     def server(self, url: str) -> ReplayServer:
         """The target."""
@@ -187,7 +187,7 @@ def replay(
     pairs("--storage-option", lake.storage_option)
     begun = time.monotonic()
     with ended_in_words("replay", verbose=spark.verbose):
-        # Whoever says where to look needs no configuration.
+        # With explicit places no configuration is needed.
         named = lake.lake is not None or question.log is not None
         settings = None if named and config.config is None else config.load()
         asked = question.ask(lake, settings)

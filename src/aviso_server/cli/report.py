@@ -42,7 +42,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class ReportGroup:
-    """What the page is about, and where it goes."""
+    """The subject of the page, and where it is written."""
 
     output: Path = option(REQUIRED, "FILE", "File for the page, as HTML.")
     days: int | None = option(

@@ -111,12 +111,12 @@ class ClientConnection(RequestHandler):
         return self._close
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Expect the first head."""
         super().connection_made(transport)
         self._expect_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End."""
+        """Stop waiting for a head."""
         self._head_came()
         super().connection_lost(exc)
 

@@ -37,11 +37,11 @@ class Table(Protocol[Member]):
     """Groups, and which of them are worth asking."""
 
     def add(self, group: Group[Member]) -> None:
-        """Put a group in."""
+        """Add a group."""
         ...
 
     def discard(self, group: Group[Member]) -> None:
-        """Take a group out, which is there."""
+        """Remove a group that was added."""
         ...
 
     def candidates(self, notification: Notification) -> Iterable[Group[Member]]:
@@ -82,7 +82,7 @@ class Choices(Generic[Member]):
         self._groups: dict[Operand, Group[Member] | dict[Group[Member], None]] = {}
 
     def add(self, group: Group[Member]) -> None:
-        """Put a group in, under each of its values."""
+        """Add a group under each of its values."""
         for value in self._values(group):
             held = self._groups.setdefault(value, group)
             if isinstance(held, dict):

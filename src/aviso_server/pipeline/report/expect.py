@@ -35,9 +35,9 @@ class LearningRules:
     learn_days: int = 28
     """Four weeks: every day of the week comes four times."""
     least: int = 7
-    """Days that must have been seen before anything is expected;"""
+    """Days that must have been seen before anything is expected."""
     least_weekly: int = 3
-    """and of the same day of the week, for what does not come every day."""
+    """The same for one day of the week, for what does not come every day."""
     share: float = 0.9
     """Of the days on which a daily product came; a missed day or two do not end it."""
     spread: float = 3.0
