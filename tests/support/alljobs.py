@@ -188,7 +188,6 @@ class Jobs:
             checkpoint=str(self._folder / "checkpoint"),
             # Every second, so something falls due between two runs however long they take.
             expected=tuple(CyclePart("test_polygon", "0000", "", str(n), n) for n in seconds),
-            fields=(),
             watermark_s=1,
             interval_s=1,
             once=True,

@@ -41,7 +41,7 @@ EPILOG = """\
 \b
 Examples:
   aviso-server pipeline live --config examples/config.yaml
-  aviso-server pipeline live --config examples/config.yaml --window 10m --slide 2m --above 500
+  aviso-server pipeline live --config examples/config.yaml --above 500
   aviso-server pipeline live --config examples/config.yaml --expect cycles.yaml --no-learn
   aviso-server pipeline live --schema >> config.yaml
 
@@ -70,11 +70,6 @@ class AlertGroup:
     url: str | None = option(None, "URL", "Server to publish to.", otherwise="application.base_url")
     token: str | None = token_option()
     event_type: list[str] | None = event_type_option()
-    window: str = option("5m", "DURATION", "Length of the window that a rate is of.")
-    slide: str = option("1m", "DURATION", "Time from one window to the next.")
-    watermark: str = option(
-        "1m", "DURATION", "How far clocks may differ. Results are published that much later."
-    )
     interval: str = option("10s", "DURATION", "Time between two reads of the log.")
     above: float | None = option(
         None, "N", "Rate per second from which an alert has severity 3, not 1.", min=0
@@ -92,11 +87,6 @@ class AlertGroup:
 
     def options(self, settings: Settings, place: Place | None, cycles: "CycleGroup") -> LiveOptions:
         """The job."""
-        lengths = {
-            "window_s": seconds("--window", self.window),
-            "slide_s": seconds("--slide", self.slide),
-            "watermark_s": seconds("--watermark", self.watermark),
-        }
         interval_s = float(seconds("--interval", self.interval))
         if self.checkpoint is not None:
             checkpoint = absolute(self.checkpoint)
@@ -112,13 +102,10 @@ class AlertGroup:
             storage={} if place is None else place.options,
             token=self.token,
             event_types=tuple(self.event_type or ()),
-            fields=cycles.fields,
-            part=cycles.part,
             limit=self.above,
             once=self.once,
             expected=cycles.configured(),
             interval_s=interval_s,
-            **lengths,
         )
 
 
@@ -135,17 +122,7 @@ class CycleGroup:
         "Learn from the lake what is due when.",
         "--learn/--no-learn",
     )
-    group: list[str] | None = option(
-        None, "FIELD", "Field that distinguishes cycles. May be repeated.", otherwise="stream"
-    )
-    part: str = option("step", "FIELD", "Field that distinguishes the parts of a cycle.")
     days: int = option(28, "N", "Number of days to learn from.", min=3, max=400)
-    tolerance: str = option("15m", "DURATION", "How much later than usual is late.")
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """What distinguishes cycles."""
-        return tuple(self.group or ["stream"])
 
     def configured(self) -> tuple[CyclePart, ...]:
         """What the file says."""
@@ -155,14 +132,11 @@ class CycleGroup:
             document = yaml.safe_load(self.expect.read_text())
         except (yaml.YAMLError, UnicodeError):
             raise BadExpectation(f"{self.expect} is not YAML") from None
-        return parse_expected(document, self.fields, duration_s)
+        return parse_expected(document, duration_s)
 
     def lesson(self, place: Place | None) -> Lesson | None:
         """What is to be learned from the lake."""
-        tolerance_s = seconds("--tolerance", self.tolerance)
-        if place is None or not self.learn:
-            return None
-        return Lesson(place, self.fields, self.part, self.days, tolerance_s)
+        return Lesson(place, self.days) if place is not None and self.learn else None
 
 
 def live(

@@ -189,8 +189,6 @@ async def test_a_server_without_the_event_type(tmp_path: Path) -> None:
         check(options)
     with pytest.raises(LiveJobFailed, match="cannot be watched"):
         check(replace(options, event_types=(alert.EVENT_TYPE,)))
-    with pytest.raises(LiveJobFailed, match="slide must be at most"):
-        check(replace(options, slide_s=301))
 
 
 def test_what_spark_tells_is_added_up() -> None:

@@ -10,14 +10,14 @@ from aviso_server.lake.layout import Place
 from aviso_server.pipeline.live.expected import DAY_S, CyclePart
 from aviso_server.pipeline.live.learn import Lesson, due_s, learn, learn_from_lake
 
-LESSON = Lesson(Place("nowhere"), tolerance_s=600)
+LESSON = Lesson(Place("nowhere"))
 TODAY = 20_000
 
 
 def test_what_comes_every_day_is_expected() -> None:
     """It is due at its usual time and some tolerance; a missing day in ten does not matter."""
     days = [TODAY - n for n in range(1, 11) if n != 5]
-    assert due_s(days, [3600.0] * 9, TODAY, LESSON.rules) == 4200
+    assert due_s(days, [3600.0] * 9, TODAY, LESSON.rules) == 4500
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_from_rows_of_the_lake(spark: SparkSession, tmp_path: Path) -> None:
         rows, "event_type string, time timestamp, identifier map<string,string>"
     )
     found = [CyclePart(*row) for row in learn(frame, LESSON, TODAY).collect()]
-    assert found == [CyclePart("mars", "0600", "stream=oper", "24", 4200)]
+    assert found == [CyclePart("mars", "0600", "stream=oper", "24", 4500)]
     assert learn_from_lake(spark, Lesson(Place(str(tmp_path / "nowhere")))) == ()

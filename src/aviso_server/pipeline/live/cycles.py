@@ -5,7 +5,7 @@ and is removed KEPT_US after its base time, when the watermark has passed that.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame
@@ -14,7 +14,14 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from aviso_server.core.json import compact
 from aviso_server.pipeline.live import alert
-from aviso_server.pipeline.live.expected import DAY_S, MAX_DUE_S, US
+from aviso_server.pipeline.live.expected import (
+    DAY_S,
+    GROUP_FIELD,
+    MAX_DUE_S,
+    PART_FIELD,
+    US,
+    group_text,
+)
 from aviso_server.pipeline.live.lateness import Cycle, Lateness, find_lateness
 from aviso_server.pipeline.live.source import FELL_DUE, NEWS
 
@@ -37,18 +44,15 @@ def base_us() -> Column:
     return F.unix_micros(F.try_to_timestamp(text, F.lit("yyyyMMddHHmm")))
 
 
-def group_of(fields: Sequence[str]) -> Column:
+def group_of() -> Column:
     """The group that an identifier belongs to, spelled as ``expected.group_text`` does."""
-    values = [
-        F.when(F.col("identifier")[name].isNotNull(), F.concat(F.lit(f"{name}="), _field(name)))
-        for name in fields
-    ]
-    return F.concat_ws(",", *values) if values else F.lit("")
+    value = F.col("identifier")[GROUP_FIELD]
+    return F.coalesce(F.concat(F.lit(group_text("")), value), F.lit(""))
 
 
-def part_of(field: str) -> Column:
+def part_of() -> Column:
     """The part of its cycle that an identifier is."""
-    return F.coalesce(_field(field), F.lit(""))
+    return F.coalesce(F.col("identifier")[PART_FIELD], F.lit(""))
 
 
 def in_reach(base: Column, time: Column) -> Column:
@@ -57,9 +61,7 @@ def in_reach(base: Column, time: Column) -> Column:
     return (at >= base - F.lit(EARLY_US)) & (at < base + F.lit(KEPT_US))
 
 
-def late_cycles(
-    rows: DataFrame, *, fields: Sequence[str], part: str, watermark_s: int
-) -> DataFrame:
+def late_cycles(rows: DataFrame, *, watermark_s: int) -> DataFrame:
     """The first lateness of each cycle that is expected, from rows of the live source.
 
     Cycles that are not expected have state too: they may be expected from tomorrow on.
@@ -68,8 +70,8 @@ def late_cycles(
     return (
         rows.withWatermark("time", f"{watermark_s} seconds")
         .withColumn("base_us", F.when(news, base_us()).otherwise(F.col("base_us")))
-        .withColumn("group", F.when(news, group_of(fields)).otherwise(F.col("group")))
-        .withColumn("part", F.when(news, part_of(part)).otherwise(F.col("part")))
+        .withColumn("group", F.when(news, group_of()).otherwise(F.col("group")))
+        .withColumn("part", F.when(news, part_of()).otherwise(F.col("part")))
         # One condition that names the time: Spark moves any other below the watermark, which would
         # then not see the ticks and stand still.
         .where((F.col("row") == FELL_DUE) | (news & in_reach(F.col("base_us"), F.col("time"))))
@@ -132,7 +134,3 @@ def _pairs(frame: pd.DataFrame, column: str) -> list[tuple[str, int]]:
     return [
         (str(part), int(value)) for part, value in zip(frame["part"], frame[column], strict=True)
     ]
-
-
-def _field(name: str) -> Column:
-    return F.col("identifier")[name]

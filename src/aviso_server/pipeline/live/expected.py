@@ -7,7 +7,7 @@ from the past (learn) or is written in a file.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import cast
@@ -17,6 +17,9 @@ from aviso_server.core.json import Json
 
 US = 1_000_000
 DAY_S = 86_400
+
+GROUP_FIELD, PART_FIELD = "stream", "step"
+"""The field that distinguishes the cycles of a base time, and the one for parts of a cycle."""
 
 MAX_DUE_S = 2 * DAY_S
 """A part that comes later than that after its base time is not waited for."""
@@ -39,7 +42,7 @@ class CyclePart:
     cycle: str
     """Base time, HHMM."""
     group: str
-    """The fields that distinguish cycles, ``name=value`` with commas; empty if there are none."""
+    """As ``group_text`` spells it; empty without the field."""
     part: str
     """Empty where a cycle has one part only."""
     due_s: int
@@ -71,9 +74,9 @@ def due_between(parts: Iterable[CyclePart], after_us: int, until_us: int) -> Ite
             yield Due(part, day * day_us + part.base_s * US, day * day_us + offset_us)
 
 
-def group_text(values: Mapping[str, object]) -> str:
-    """How a group is spelled; the fields in the order given."""
-    return ",".join(f"{name}={value}" for name, value in values.items())
+def group_text(value: object) -> str:
+    """How the group of a value of GROUP_FIELD is spelled."""
+    return f"{GROUP_FIELD}={value}"
 
 
 def encode_parts(parts: Sequence[CyclePart]) -> str:
@@ -93,28 +96,25 @@ def check_parts(parts: Iterable[CyclePart]) -> tuple[CyclePart, ...]:
         known[part.event_type, part.cycle, part.group, part.part] = part
     if len(known) > MAX_PARTS:
         raise BadExpectation(
-            f"{len(known):,} parts are expected each day, and at most {MAX_PARTS:,} can be "
-            "watched: group by fewer fields"
+            f"{len(known):,} parts are expected each day, and at most {MAX_PARTS:,} can be watched"
         )
     return tuple(known.values())
 
 
-def parse_expected(
-    document: Json, fields: Sequence[str], seconds: Callable[[str], int]
-) -> tuple[CyclePart, ...]:
+def parse_expected(document: Json, seconds: Callable[[str], int]) -> tuple[CyclePart, ...]:
     """What a file says: a list of event_type, time, group, part and due; BadExpectation."""
     if not isinstance(document, list) or not document:
         raise BadExpectation("what is expected is a list of items, at least one")
     found: list[CyclePart] = []
     for number, item in enumerate(document, 1):
         try:
-            found += _item(item, fields, seconds)
+            found += _item(item, seconds)
         except ValueError as error:
             raise BadExpectation(f"item {number} of what is expected: {error}") from None
     return check_parts(found)
 
 
-def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> Iterator[CyclePart]:
+def _item(item: Json, seconds: Callable[[str], int]) -> Iterator[CyclePart]:
     if not isinstance(item, dict):
         raise ValueError("must have event_type, time and due, and may have group and part")  # noqa: TRY004 - reported like the others
     if unknown := sorted(item.keys() - {"event_type", "time", "group", "part", "due"}):
@@ -128,9 +128,9 @@ def _item(item: Json, fields: Sequence[str], seconds: Callable[[str], int]) -> I
     if due_s > MAX_DUE_S:
         raise ValueError("due may be 2d at most")
     group = item.get("group") or {}
-    if not isinstance(group, dict) or set(group) - set(fields):
-        raise ValueError(f"group holds values of {', '.join(fields) or 'no field'} only")
-    text = group_text({name: group[name] for name in fields if name in group})
+    if not isinstance(group, dict) or set(group) - {GROUP_FIELD}:
+        raise ValueError(f"group holds a value of {GROUP_FIELD} only")
+    text = group_text(group[GROUP_FIELD]) if group else ""
     for cycle, part in product(_list(item.get("time")), _list(item.get("part", ""))):
         matched = _CYCLE.fullmatch(cycle)
         if matched is None:

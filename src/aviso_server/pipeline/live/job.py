@@ -70,8 +70,6 @@ class LiveOptions:
     event_types: tuple[str, ...] = ()
     """Empty is all there are, also those that appear later."""
     expected: tuple[CyclePart, ...] = ()
-    fields: tuple[str, ...] = ("stream",)
-    part: str = "step"
     window_s: int = 300
     slide_s: int = 60
     watermark_s: int = 60
@@ -100,8 +98,6 @@ def check(options: LiveOptions) -> None:
     """Refuse options that cannot work, before Spark is started for nothing."""
     if alert.EVENT_TYPE in options.event_types:
         raise LiveJobFailed(f"{alert.EVENT_TYPE} is what is published and cannot be watched")
-    if not 0 < options.slide_s <= options.window_s:
-        raise LiveJobFailed("the slide must be at most as long as the window, and not zero")
     _check_server(options)
 
 
@@ -177,8 +173,6 @@ class LiveJob(StreamingJob):
             views[CYCLES] = late_cycles(
                 # What came before the first start may be part of a cycle that is not over.
                 self._rows(CYCLES, DAY_S),
-                fields=options.fields,
-                part=options.part,
                 watermark_s=options.watermark_s,
             )
         return views

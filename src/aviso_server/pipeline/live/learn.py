@@ -42,17 +42,12 @@ class Lesson:
     """What to learn from."""
 
     place: Place
-    fields: tuple[str, ...] = ("stream",)
-    """What distinguishes cycles, beside event type and base time."""
-    part: str = "step"
     days: int = USUAL.learn_days
-    tolerance_s: int = round(USUAL.grace_s)
-    """Later than usual by less is never late."""
 
     @property
     def rules(self) -> LearningRules:
         """In terms of the report."""
-        return replace(USUAL, learn_days=self.days, grace_s=self.tolerance_s, least_weekly=_NEVER)
+        return replace(USUAL, learn_days=self.days, least_weekly=_NEVER)
 
 
 def learn_from_lake(
@@ -77,8 +72,8 @@ def learn(rows: DataFrame, lesson: Lesson, today: int) -> DataFrame:
         .groupBy(
             "event_type",
             "base_us",
-            group_of(lesson.fields).alias("group"),
-            part_of(lesson.part).alias("part"),
+            group_of().alias("group"),
+            part_of().alias("part"),
         )
         .agg(F.min(F.unix_micros("time")).alias("at_us"))
         .withColumn("cycle", F.date_format(F.timestamp_micros("base_us"), "HHmm"))
