@@ -107,7 +107,7 @@ def grown(place: Place, model: Model, chance: random.Random, drawn: list[Notific
     model.entries += [*records, *broken]
 
 
-def buried(place: Place, model: Model, chance: random.Random) -> None:
+def write_dead_letters(place: Place, model: Model, chance: random.Random) -> None:
     """Some ranges are hidden, some of them again."""
     for _ in range(chance.randint(0, 4)):
         first = chance.randint(1, model.through + 5)
@@ -159,7 +159,7 @@ def test_it_shows_what_was_archived_and_is_not_hidden(
         for _ in range(chance.randint(1, 3)):
             grown(place, model, chance, drawn)
             filled(place, [record(n, "other") for n in range(1, 4)])
-            buried(place, model, chance)
+            write_dead_letters(place, model, chance)
             await agreed(lake, model, chance, asked)
         if chance.random() < 0.5:
             # Compaction by another order than ours: files and row groups overlap.

@@ -193,7 +193,7 @@ async def serving(
             services.metrics_port,
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
-            archive=None if job is None else await _told(job, settings, backend, lake),
+            archive=None if job is None else await _describe(job, settings, backend, lake),
         )
 
 
@@ -201,7 +201,7 @@ def _archive_response(job: Archiving | Posted) -> ArchiveResponse | None:
     return msgspec.convert(job.view(), ArchiveResponse | None, from_attributes=True)
 
 
-async def _told(
+async def _describe(
     job: Archiving | Posted, settings: Settings, backend: Backend, lake: LakeTier | None
 ) -> str | None:
     """The archive job as text, with its lag; a broken lake does not keep us from serving."""

@@ -11,7 +11,7 @@ from aviso_server.lake.layout import NOTIFICATIONS, RECORD, Place
 from aviso_server.pipeline.ingest.rows import STAGED
 from aviso_server.pipeline.ingest.store import (
     HistoryRefused,
-    Stretch,
+    WrittenRange,
     _holes,
     _Range,
     lake_rows,
@@ -54,9 +54,9 @@ def test_a_task_writes_good_rows_and_tells_what_is_missing(tmp_path: Path) -> No
         ("other", 2, 3, 4),
     ]
     at = BEGIN_NS
-    assert report.stretches == [
-        Stretch("ev", 1, 9, at + 1, at + 9, [(3, 4), (7, 8)]),
-        Stretch("other", 3, 4, at + 3, at + 4, []),
+    assert report.written_ranges == [
+        WrittenRange("ev", 1, 9, at + 1, at + 9, [(3, 4), (7, 8)]),
+        WrittenRange("other", 3, 4, at + 3, at + 4, []),
     ]
 
 
@@ -89,12 +89,18 @@ def test_rows_of_the_lake_follow_from_judged_ones() -> None:
 def test_holes_between_tasks_and_behind_the_lake() -> None:
     """What no task has is a hole, counted from the mark of the lake or the first row."""
     ranges = {"a": _Range(3, 30), "b": _Range(5, 9)}
-    stretches = [
-        Stretch("a", 20, 30, 20, 30, [(22, 23)]),
-        Stretch("b", 9, 9, None, None, []),
-        Stretch("a", 11, 15, 11, 15, []),
+    written_ranges = [
+        WrittenRange("a", 20, 30, 20, 30, [(22, 23)]),
+        WrittenRange("b", 9, 9, None, None, []),
+        WrittenRange("a", 11, 15, 11, 15, []),
     ]
-    found = sorted(_holes(stretches, ranges, {"a": 10, "b": 0}))
+    found = sorted(_holes(written_ranges, ranges, {"a": 10, "b": 0}))
     assert found == [("a", 16, 19), ("a", 22, 23), ("b", 5, 8)]
     with pytest.raises(HistoryRefused, match="back in time from sequence 15 to 20"):
-        list(_holes([stretches[0], Stretch("a", 11, 15, 11, 25, [])], ranges, {"a": 10, "b": 0}))
+        list(
+            _holes(
+                [written_ranges[0], WrittenRange("a", 11, 15, 11, 25, [])],
+                ranges,
+                {"a": 10, "b": 0},
+            )
+        )

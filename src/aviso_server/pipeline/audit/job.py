@@ -179,7 +179,7 @@ def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
     verdicts = (
         reduce(lambda one, other: one.unionAll(other), evidence)
         .groupBy("event_type", "block")
-        .applyInArrow(_judged, _VERDICT)
+        .applyInArrow(_verdicts, _VERDICT)
     )
     audited = {
         item.event_type: Audited(item.event_type, item.first, item.through, item.retained)
@@ -307,7 +307,7 @@ def _log(
     return [rows.mapInArrow(evidence, SPARK_EVIDENCE)]
 
 
-def _judged(evidence: pa.Table) -> pa.Table:
+def _verdicts(evidence: pa.Table) -> pa.Table:
     """In a task: the verdict on one block, as a row."""
     block = evidence["block"][0].as_py()
     verdict = verdict_on(block, evidence)

@@ -51,7 +51,7 @@ class HistoryRefused(AvisoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class WrittenRange:
     """What a task wrote of an event type, ascending."""
 
     event_type: str
@@ -66,7 +66,7 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class _Report:
     written: list[Written]
-    stretches: list[Stretch]
+    written_ranges: list[WrittenRange]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) ->
     written = [item for report in reports for item in report.written]
     try:
         holes = list(
-            _holes([item for report in reports for item in report.stretches], ranges, marks)
+            _holes([item for report in reports for item in report.written_ranges], ranges, marks)
         )
         for batch in _letters(letters.where(fresh)):
             append_dead_letters(place, batch)
@@ -191,18 +191,18 @@ def _write(place: Place, rows: DataFrame) -> list[_Report]:
 def write(place: Place, batches: Iterable[pa.RecordBatch]) -> _Report:
     """In a task: write rows that come by event type and sequence; nothing is left on failure."""
     writer = FileWriter(place)
-    stretches: list[Stretch] = []
+    written_ranges: list[WrittenRange] = []
     try:
         last: pa.Table | None = None
         for batch in batches:
             for rows in runs(batch):
                 together = rows if last is None else pa.concat_tables([last, rows])
-                fresh, stretch = _check(together, skip=0 if last is None else 1)
+                fresh, written_range = _check(together, skip=0 if last is None else 1)
                 last = rows.slice(rows.num_rows - 1)
-                _join(stretches, stretch)
+                _join(written_ranges, written_range)
                 for part in fresh.combine_chunks().to_batches():
                     writer.write(lake_rows(part))
-        return _Report(writer.close(), stretches)
+        return _Report(writer.close(), written_ranges)
     except BaseException:
         writer.discard()
         raise
@@ -224,7 +224,7 @@ def lake_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=RECORD)
 
 
-def _check(rows: pa.Table, *, skip: int) -> tuple[pa.Table, Stretch]:
+def _check(rows: pa.Table, *, skip: int) -> tuple[pa.Table, WrittenRange]:
     """Rows to write, and what they cover; ``skip`` of them at the beginning are written already."""
     name = rows["event_type"][-1].as_py()
     if skip and rows["event_type"][0].as_py() != name:
@@ -247,7 +247,7 @@ def _check(rows: pa.Table, *, skip: int) -> tuple[pa.Table, Stretch]:
     chosen = wanted[firsts]
     if skip and sound[0]:
         chosen = chosen[sequence[chosen] > sequence[0]]
-    stretch = Stretch(
+    written_range = WrittenRange(
         name,
         int(sequence[0]),
         int(sequence[-1]),
@@ -255,7 +255,7 @@ def _check(rows: pa.Table, *, skip: int) -> tuple[pa.Table, Stretch]:
         int(ns[-1]) if len(ns) else None,
         gaps,
     )
-    return rows.take(pa.array(chosen)), stretch
+    return rows.take(pa.array(chosen)), written_range
 
 
 def _backwards(name: str, before: int, after: int) -> HistoryRefused:
@@ -270,14 +270,14 @@ def _agree(rows: pa.Table, at: int) -> bool:
     return bool(one.combine_chunks().equals(other.combine_chunks()))
 
 
-def _join(stretches: list[Stretch], after: Stretch) -> None:
-    """Join a stretch to the one it continues."""
-    if not stretches or stretches[-1].event_type != after.event_type:
-        stretches.append(after)
+def _join(written_ranges: list[WrittenRange], after: WrittenRange) -> None:
+    """Join a written_range to the one it continues."""
+    if not written_ranges or written_ranges[-1].event_type != after.event_type:
+        written_ranges.append(after)
         return
-    before = stretches[-1]
+    before = written_ranges[-1]
     _refuse_backwards(before, after)
-    stretches[-1] = Stretch(
+    written_ranges[-1] = WrittenRange(
         after.event_type,
         before.first,
         after.last,
@@ -287,7 +287,7 @@ def _join(stretches: list[Stretch], after: Stretch) -> None:
     )
 
 
-def _refuse_backwards(before: Stretch, after: Stretch) -> None:
+def _refuse_backwards(before: WrittenRange, after: WrittenRange) -> None:
     if None not in (before.last_ns, after.first_ns) and after.first_ns < before.last_ns:  # type: ignore[operator]
         raise _backwards(before.event_type, before.last, after.first)
 
@@ -323,19 +323,19 @@ def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 
 def _holes(
-    stretches: Sequence[Stretch], ranges: Mapping[str, _Range], marks: Mapping[str, int]
+    written_ranges: Sequence[WrittenRange], ranges: Mapping[str, _Range], marks: Mapping[str, int]
 ) -> Iterator[tuple[str, int, int]]:
     """Ranges of sequences that no row has, by event type; HistoryRefused out of order."""
     for name, whole in ranges.items():
-        mine = sorted((s for s in stretches if s.event_type == name), key=lambda s: s.first)
+        mine = sorted((s for s in written_ranges if s.event_type == name), key=lambda s: s.first)
         reached = max(marks[name] + 1, whole.first) - 1
-        timed: Stretch | None = None
-        for stretch in mine:
-            if reached + 1 < stretch.first:
-                yield name, reached + 1, stretch.first - 1
-            for first, last in stretch.gaps:
+        timed: WrittenRange | None = None
+        for written_range in mine:
+            if reached + 1 < written_range.first:
+                yield name, reached + 1, written_range.first - 1
+            for first, last in written_range.gaps:
                 yield name, first, last
-            reached = stretch.last
+            reached = written_range.last
             if timed is not None:
-                _refuse_backwards(timed, stretch)
-            timed = stretch if stretch.last_ns is not None else timed
+                _refuse_backwards(timed, written_range)
+            timed = written_range if written_range.last_ns is not None else timed

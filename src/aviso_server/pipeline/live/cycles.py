@@ -106,10 +106,10 @@ def follow_cycle(
     elif state.exists:
         state.remove()
     if lateness is not None:
-        yield pd.DataFrame([_told(event_type, base, group, lateness)], columns=_FOUND_NAMES)
+        yield pd.DataFrame([_alert_row(event_type, base, group, lateness)], columns=_FOUND_NAMES)
 
 
-def _told(event_type: str, base: int, group: str, lateness: Lateness) -> tuple[object, ...]:
+def _alert_row(event_type: str, base: int, group: str, lateness: Lateness) -> tuple[object, ...]:
     payload = compact(
         {
             "base_time": alert.moment(base),

@@ -27,7 +27,7 @@ from aviso_server.pipeline.live.expected import (
     CyclePart,
     check_parts,
 )
-from aviso_server.pipeline.report.expect import NEW, USUAL, LearningRules, Span, judge
+from aviso_server.pipeline.report.expect import NEW, USUAL, LearningRules, Span, assess
 
 _PART = ("event_type", "cycle", "group", "part")
 _LEARNED = "event_type string, cycle string, group string, part string, due_s bigint"
@@ -89,7 +89,7 @@ def due_s(days: list[int], delays: list[float], today: int, rules: LearningRules
     """How long after its base time a part is late; None if it is not expected."""
     span = Span(today, today, as_of_s=0)
     came = np.asarray(days, np.int64), np.asarray(delays, np.float64)
-    for verdict in judge(*came, base_s=0, span=span, rules=rules):
+    for verdict in assess(*came, base_s=0, span=span, rules=rules):
         if verdict.kind != NEW and verdict.limit_s is not None:
             return min(max(ceil(verdict.limit_s), 0), MAX_DUE_S)
     return None

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.fields.moment import DateField, TimeField
 from aviso_server.core.schema import Schema
-from aviso_server.pipeline.report.expect import DAY_S, USUAL, LearningRules, Span, judge
+from aviso_server.pipeline.report.expect import DAY_S, USUAL, LearningRules, Span, assess
 from aviso_server.pipeline.report.figures import SECOND
 
 _DATE = r"^([0-9]{4})-?([0-9]{2})-?([0-9]{2})$"
@@ -56,7 +56,7 @@ def clocks(schemas: Mapping[str, Schema]) -> dict[str, Clock | None]:
     return {name: _clock(schema) for name, schema in schemas.items()}
 
 
-def judged(
+def assess_arrivals(
     identifiers: DataFrame,
     clock_of: Mapping[str, Clock | None],
     span: Span,
@@ -67,7 +67,7 @@ def judged(
 
     def verdicts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _judged(batch, span, rules)
+            yield _assess_batch(batch, span, rules)
 
     known = products(identifiers, clock_of)
     past = known.groupBy("event_type", "base_s", "product").agg(
@@ -104,7 +104,7 @@ def products(identifiers: DataFrame, clock_of: Mapping[str, Clock | None]) -> Da
     return made.select("event_type", "base_s", "product", "day", since.alias("delay_s"))
 
 
-def _judged(batch: pa.RecordBatch, span: Span, rules: LearningRules) -> pa.RecordBatch:
+def _assess_batch(batch: pa.RecordBatch, span: Span, rules: LearningRules) -> pa.RecordBatch:
     names, bases, labels = (batch.column(n).to_pylist() for n in range(3))
     rows: list[tuple[object, ...]] = []
     for number, (name, base_s, label) in enumerate(zip(names, bases, labels, strict=True)):
@@ -112,7 +112,7 @@ def _judged(batch: pa.RecordBatch, span: Span, rules: LearningRules) -> pa.Recor
         delays = np.asarray(batch.column("delays")[number].values, np.float64)
         rows += (
             (name, base_s, label, v.day, v.kind, v.delay_s, v.usual_s, v.limit_s)
-            for v in judge(days, delays, base_s=base_s, span=span, rules=rules)
+            for v in assess(days, delays, base_s=base_s, span=span, rules=rules)
         )
     columns = zip(*rows, strict=True) if rows else ([] for _ in _ARROW)
     arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _ARROW, strict=True)]

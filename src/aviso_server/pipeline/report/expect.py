@@ -78,7 +78,7 @@ class Span:
     """Seconds since the epoch: what was announced until then is known."""
 
 
-def judge(
+def assess(
     days: Ints, delays: Floats, *, base_s: int, span: Span, rules: LearningRules = USUAL
 ) -> list[Verdict]:
     """Verdicts on one product from its base days and delays, in any order.

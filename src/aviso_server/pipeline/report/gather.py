@@ -18,7 +18,7 @@ from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import snapshot_frame
 from aviso_server.pipeline.report.areas import announced
-from aviso_server.pipeline.report.arrivals import Clock, judged
+from aviso_server.pipeline.report.arrivals import Clock, assess_arrivals
 from aviso_server.pipeline.report.delays import delays as told_delays
 from aviso_server.pipeline.report.expect import DAY_S, DUE, LATE, MISSING, NEW, ON_TIME, USUAL, Span
 from aviso_server.pipeline.report.figures import OTHERS, SCHEMAS, SECOND, Period
@@ -154,7 +154,7 @@ def judgement(scope: Scope, known: DataFrame) -> DataFrame:
     """Verdicts on every product and base day of the period."""
     end_s = scope.part.until_ns / SECOND
     span = Span(scope.part.since_ns // SECOND // DAY_S, int(end_s // DAY_S), end_s)
-    return judged(known, scope.clock_of, span)
+    return assess_arrivals(known, scope.clock_of, span)
 
 
 def cycles(verdicts: DataFrame) -> pa.Table:
