@@ -8,7 +8,6 @@ can do something else: ``split`` finds the items block by block, and counts them
 parsed; then each is checked and parsed individually.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NoReturn, TypeAlias
 
@@ -17,14 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
-from aviso_server.core.json import UNREADABLE, Json, parse
+from aviso_server.core.json import UNREADABLE, parse
 from aviso_server.core.scan import STEPS, blocks_outside_strings
-from aviso_server.core.wire import NotificationRequest, parse_request
-
-KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""What an idempotency key looks like."""
-
-_BAD_KEY = "Idempotency-Key must be 1 to 255 visible ASCII characters"
+from aviso_server.core.wire import NotificationRequest, check_key, parse_request
 
 Span: TypeAlias = tuple[int, int]
 """Where an item begins and ends in its body."""
@@ -39,13 +33,6 @@ BLOCK = 64 * 1024
 _COMMA, _NEWLINE = b",\n"
 _SOLID = np.ones(256, np.bool_)
 _SOLID[list(b" \t\r\n")] = False
-
-
-def check_key(key: Json) -> str:
-    """The key, or InvalidRequest."""
-    if not isinstance(key, str) or not KEY.fullmatch(key):
-        raise InvalidRequest(_BAD_KEY, field="idempotency_key")
-    return key
 
 
 def is_array(body: bytes) -> bool:

@@ -1,11 +1,12 @@
 """Request bodies as typed values (docs/protocol.md#the-request-object)."""
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aviso_server.core.errors import UnknownMember, WrongShape
+from aviso_server.core.errors import InvalidRequest, UnknownMember, WrongShape
 from aviso_server.core.json import UNREADABLE, compact, parse, refuse_excess
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _MEMBERS = NotificationRequest.__struct_fields__
 _CURSORS = ("from_date", "from_id", "to_date", "to_id")
 _ALLOWED = ", ".join(f'"{name}"' for name in _MEMBERS)
 _GOOD = msgspec.json.Decoder(NotificationRequest)
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 def parse_request(body: bytes) -> NotificationRequest:
@@ -47,6 +49,15 @@ def parse_request(body: bytes) -> NotificationRequest:
         return _examine(parse(body))
     refuse_excess(body)
     return request
+
+
+def check_key(key: "Json") -> str:
+    """An idempotency key, of a header or of an item of a batch, or InvalidRequest."""
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise InvalidRequest(
+            "Idempotency-Key must be 1 to 255 visible ASCII characters", field="idempotency_key"
+        )
+    return key
 
 
 def parse_wipe(body: bytes) -> str:

@@ -11,18 +11,16 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import structlog
 from aiohttp import web
-from multidict import CIMultiDict
 
 from aviso_server.auth.access import Policy
 from aviso_server.auth.gate import Gate
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import Refusal, Unauthorized
-from aviso_server.core.json import Json, compact
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.http.answers import AuthCheckResponse
-from aviso_server.http.errors import JSON_TYPE, row_of
+from aviso_server.http.errors import JSON_TYPE, error_answer, row_of
 from aviso_server.http.limits import Caller
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.http.tracing import TRACE
@@ -130,21 +128,11 @@ async def auth_check(request: web.Request) -> web.Response:
 
 
 def _refusal(gate: Gate, refusal: Refusal, request_id: str) -> web.Response:
-    """The error object of a refusal: without ``details``, which are for the log only."""
-    row = row_of(refusal, Operation.NOTIFY)
-    body: dict[str, Json] = {
-        "code": row.code,
-        "error": row.error,
-        "message": refusal.message,
-        "request_id": request_id,
-    }
-    if refusal.field is not None:
-        body["field"] = refusal.field
-    headers = CIMultiDict(JSON_TYPE)
+    answer = error_answer(refusal, Operation.NOTIFY, request_id)
     if isinstance(refusal, Unauthorized):
         for challenge in gate.authenticator.challenges:
-            headers.add("WWW-Authenticate", challenge)
-    return web.Response(status=row.status, body=compact(body), headers=headers)
+            answer.headers.add("WWW-Authenticate", challenge)
+    return answer
 
 
 def _log_denied(request: web.Request, refusal: Refusal) -> None:

@@ -7,6 +7,7 @@ from aiohttp import web
 from aviso_server.auth.refusal import (
     Forbidden,
     MalformedHeader,
+    Refusal,
     Unauthorized,
     Unavailable,
     Undecided,
@@ -85,11 +86,12 @@ def error_answer(
     status, code, label = row_of(error, operation)
     body: dict[str, Json] = {
         "code": code,
-        "details": error.details,
         "error": label,
         "message": error.message,
         "request_id": request_id,
     }
+    if not isinstance(error, Refusal):  # whose details are for the log only
+        body["details"] = error.details
     if error.field is not None:
         body["field"] = error.field
     if isinstance(error, UnknownEventType):

@@ -10,12 +10,11 @@ from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.refusal import Refusal
 from aviso_server.core.announcement import notification_of
-from aviso_server.core.batch import check_key
 from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
-from aviso_server.core.wire import parse_request
+from aviso_server.core.wire import check_key, parse_request
 from aviso_server.http.access import actor, admission, caller, key_owner
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body

@@ -22,7 +22,7 @@ _ARROW = pa.schema(
 )
 
 
-def announced(places: DataFrame) -> DataFrame:
+def count_cells(places: DataFrame) -> DataFrame:
     """Rows (event_type, lat, lon, notifications) from rows (event_type, geometry, n)."""
     cells = places.mapInArrow(_tallied, _CELLS)
     return (

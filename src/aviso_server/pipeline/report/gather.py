@@ -17,7 +17,7 @@ from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import Snapshot
 from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import snapshot_frame
-from aviso_server.pipeline.report.areas import announced
+from aviso_server.pipeline.report.areas import count_cells
 from aviso_server.pipeline.report.arrivals import Clock, assess_arrivals
 from aviso_server.pipeline.report.delays import delays as told_delays
 from aviso_server.pipeline.report.expect import DAY_S, DUE, LATE, MISSING, NEW, ON_TIME, USUAL, Span
@@ -197,7 +197,7 @@ def areas(scope: Scope, busiest: Sequence[str]) -> pa.Table:
     places = rows.groupBy(_named(busiest).alias("event_type"), "geometry").agg(
         F.count("*").alias("n")
     )
-    return _collected(announced(places).orderBy("event_type", "lat", "lon"), "areas")
+    return _collected(count_cells(places).orderBy("event_type", "lat", "lon"), "areas")
 
 
 def _floor(each_ns: int) -> str:
