@@ -100,42 +100,13 @@ def test_a_point_cloud_needs_a_topic() -> None:
     assert messages(raw) == ["Schema 'mars' PointCloudHandler requires a topic configuration"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "option", "expected"),
-    [
-        (
-            {"type": "DateHandler", "canonical_format": "%d"},
-            "canonical_format",
-            "canonical_format '%d' is not supported; use %Y%m%d or %Y-%m-%d",
-        ),
-        ({"type": "IntHandler", "range": [2, 1]}, "range", "range must be finite with min <= max"),
-        (
-            {"type": "FloatHandler", "range": [0, float("inf")]},
-            "range",
-            "range must be finite with min <= max",
-        ),
-        ({"type": "EnumHandler", "values": []}, "values", "values must not be empty"),
-        (
-            {"type": "EnumHandler", "values": ["a", ""]},
-            "values",
-            "values must not contain an empty value",
-        ),
-        ({"type": "EnumHandler", "values": ["a", "A"]}, "values", "values contain 'A' twice"),
-        (
-            {"type": "StringHandler", "max_length": 0},
-            "max_length",
-            "max_length must be greater than zero",
-        ),
-        ({"type": "ExpverHandler", "default": ""}, "default", "default must not be empty"),
-    ],
-)
-def test_field_options_are_checked(spec: dict[str, Json], option: str, expected: str) -> None:
-    """Each rule has its literal message and the path of its option."""
-    raw = with_schema(identifier={"class": {**spec, "required": True}})
+def test_field_options_are_checked() -> None:
+    """A broken rule of a field type has its message and the path of its option."""
+    raw = with_schema(identifier={"class": {"type": "EnumHandler", "values": [], "required": True}})
     assert [(f.path, f.message) for f in faults(raw)] == [
         (
-            f"notification_schema.mars.identifier.class.{option}",
-            f"Schema 'mars' identifier 'class' {expected}",
+            "notification_schema.mars.identifier.class.values",
+            "Schema 'mars' identifier 'class' values must not be empty",
         )
     ]
 
