@@ -130,6 +130,7 @@ def connect_server(folder: Path, master: str) -> Iterator[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.executor.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": environ["SPARK_DAEMON_JAVA_OPTS"],
     }
