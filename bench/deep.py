@@ -17,7 +17,7 @@ from bench.past import lake
 from bench.served import CONFIG
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.lake.lake import Lake
@@ -112,4 +112,4 @@ def _wanted(*, places: bool) -> dict[str, Filter]:
             "range": {"class": "od", "step": {"lte": 6}},
         }
     schema = schemas["test_polygon" if places else "mars"]
-    return {label: requested(schema, one, Operation.REPLAY) for label, one in asked.items()}
+    return {label: compile_filter(schema, one, Operation.REPLAY) for label, one in asked.items()}

@@ -13,7 +13,7 @@ from bench.figures import Value
 from bench.served import CONFIG
 
 from aviso_server.core.announcement import notification_of
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification
 from aviso_server.core.operation import Operation
@@ -44,7 +44,7 @@ def publish_cost(
             schema = catalogue.find(event_type)
             index: Index[int] = Index()
             for n in range(count):
-                index.add(requested(schema, wanted(n), Operation.WATCH), n)
+                index.add(compile_filter(schema, wanted(n), Operation.WATCH), n)
             samples = tuple(_sample(index, published) for _ in range(runs + 1))
             yield Value(f"index with {count} {kind} filters", "us/publish", samples[1:])
 

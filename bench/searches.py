@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
@@ -159,7 +159,7 @@ def questions(lake: Place, catalogue: Catalogue) -> tuple[Question, ...]:
 
 def _filter(catalogue: Catalogue, event_type: str, asked: Mapping[str, object]) -> Filter:
     identifier = cast("dict[str, Json]", dict(asked))
-    return requested(catalogue.schemas[event_type], identifier, Operation.REPLAY)
+    return compile_filter(catalogue.schemas[event_type], identifier, Operation.REPLAY)
 
 
 def _ring() -> list[tuple[float, float]]:

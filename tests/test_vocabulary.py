@@ -16,8 +16,6 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "aviso_server"
 _ROW = re.compile(r"^\| \*\*.*\| ([^|]*) \|$", re.MULTILINE)
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
-PENDING = ("cli/",)
-"""Packages whose functions still have forbidden words; to become empty."""
 EXCEPT = {"FilePiece"}
 """Names in which a forbidden word means something else: part of a file, not a run of entries."""
 
@@ -45,7 +43,6 @@ def test_forbidden_words_name_nothing() -> None:
     used = [
         f"{module}: {name}"
         for module, tree in _modules().items()
-        if not module.startswith(PENDING)
         for name in (module.rpartition("/")[2], *_names(tree))
         if forbidden & {word.lower() for word in _WORD.findall(name)} and name not in EXCEPT
     ]

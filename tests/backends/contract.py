@@ -16,7 +16,7 @@ from aviso_server.backends.backend import Backend, Bounds
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry, Notification, Record
 from aviso_server.core.operation import Operation
@@ -65,7 +65,7 @@ async def append(backend: Backend, count: int = 1, event_type: str = "ev") -> li
 
 def filter_of(event_type: str, identifier: dict[str, Json]) -> Filter:
     """What a replay with this identifier asks for."""
-    return requested(OPEN.find(event_type), identifier, Operation.REPLAY)
+    return compile_filter(OPEN.find(event_type), identifier, Operation.REPLAY)
 
 
 async def read_all(

@@ -4,7 +4,7 @@ import pytest
 
 from aviso_server.cli.example import notification
 from aviso_server.core.fields import registry
-from aviso_server.core.identifier import announced
+from aviso_server.core.identifier import read_identifier
 from aviso_server.core.json import Json
 from aviso_server.core.schema import Schema
 
@@ -32,7 +32,7 @@ def test_the_sample_of_every_field_type_is_accepted(name: str, spec: dict[str, J
     schema = Schema(event_type="e", base="e", fields=(field,), key_order=())
     identifier = notification(schema)["identifier"]
     assert isinstance(identifier, dict)
-    announced(schema, identifier)
+    read_identifier(schema, identifier)
 
 
 @pytest.mark.parametrize(("required", "present"), [(None, False), (False, False), (True, True)])

@@ -13,7 +13,7 @@ from support.process import ServerProcess
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.field import ScalarField
-from aviso_server.core.identifier import announced, requested
+from aviso_server.core.identifier import compile_filter, read_identifier
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 
@@ -167,7 +167,7 @@ def test_wire_form(page: Tab) -> None:
     answers = forms(page, "filterOf", [{**CLASS, **form} for form, _ in WIRE])
     for (form, sent), answer in zip(WIRE, answers, strict=True):
         assert answer == {"identifier": {"class": "od", **sent}, "problems": {}}, form
-        requested(MIXED, answer["identifier"], Operation.WATCH)
+        compile_filter(MIXED, answer["identifier"], Operation.WATCH)
 
 
 def test_errors_about_a_place(page: Tab) -> None:
@@ -226,7 +226,7 @@ def test_required(page: Tab) -> None:
     area = {"op": "area", "polygon": "0,0 0,1 1,1"}
     sent = filtered(page, {"point_cloud": area}, POINTS)
     assert sent == {"polygon": [[0, 0], [0, 1], [1, 1], [0, 0]]}
-    requested(POINTS, sent, Operation.REPLAY)
+    compile_filter(POINTS, sent, Operation.REPLAY)
 
 
 JS_BLANKS = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
@@ -357,7 +357,7 @@ CONDITIONS = st.fixed_dictionaries(
 def compiled(name: str, wire: Any) -> Constraint | str | None:
     """What the server makes of a condition; None if it refuses."""
     try:
-        found = requested(MIXED, {"class": "od", name: wire}, Operation.WATCH)
+        found = compile_filter(MIXED, {"class": "od", name: wire}, Operation.WATCH)
     except InvalidRequest:
         return None
     return found.constraints[0] if found.constraints else dict(found.exact)[name]
@@ -416,7 +416,7 @@ def test_announcement(page: Tab) -> None:
     assert answer["problems"] == {}
     ring = [[0, 0], [0, 1], [1, 1], [0, 0]]
     assert answer["identifier"] == {**FULL, "polygon": ring}
-    stored = announced(MIXED, answer["identifier"])
+    stored = read_identifier(MIXED, answer["identifier"])
     assert stored.values["expver"] == "0001"
 
     (drawn,) = forms(page, "announcementOf", [{**FULL, "polygon": ring}])
@@ -435,7 +435,7 @@ def test_announcement_of_points(page: Tab) -> None:
         POINTS,
     )
     assert typed["identifier"]["point_cloud"] == [[52.5, 13.4], [10, 10]]
-    announced(POINTS, typed["identifier"])
+    read_identifier(POINTS, typed["identifier"])
     assert listed["identifier"]["point_cloud"] == [[1, 2]]
     assert many["problems"] == {"point_cloud": "4 points are more than 3."}
     assert none["problems"] == {"point_cloud": "No coordinates yet."}

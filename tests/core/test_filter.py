@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from support.draws import SCHEMA, filters, notifications
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 from aviso_server.core.operation import Operation
 
@@ -43,7 +43,7 @@ def test_an_empty_filter_is_everything() -> None:
 def test_a_missing_field_never_matches() -> None:
     """A scalar or a constraint on a field that is absent is false, never an error."""
     assert not Filter((("a", "1"),)).matches(item(b="1"))
-    above = requested(SCHEMA, {"level": {"gte": -5}}, Operation.WATCH)
+    above = compile_filter(SCHEMA, {"level": {"gte": -5}}, Operation.WATCH)
     assert above.matches(item(level="3"))
     assert not above.matches(item(b="1"))
     assert not above.matches(item(level="not a number"))

@@ -5,7 +5,12 @@ from support.config import settings
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
-from aviso_server.core.identifier import announced, check_spatial, refuse_point, requested
+from aviso_server.core.identifier import (
+    check_spatial,
+    compile_filter,
+    read_identifier,
+    refuse_point,
+)
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
@@ -24,16 +29,16 @@ def refusal(schema: str, identifier: dict[str, Json], operation: Operation) -> s
     found = GENERIC if schema == "made_up" else SCHEMAS[schema]
     with pytest.raises(InvalidRequest) as caught:
         _ = (
-            announced(found, identifier)
+            read_identifier(found, identifier)
             if operation is Operation.NOTIFY
-            else requested(found, identifier, operation)
+            else compile_filter(found, identifier, operation)
         )
     return caught.value.message
 
 
 def test_announced_values_are_canonical_and_sorted() -> None:
     """The worked example: canonical text, in name order."""
-    assert list(announced(EXTREME, GOOD).values.items()) == [
+    assert list(read_identifier(EXTREME, GOOD).values.items()) == [
         ("anomaly", "42.5"),
         ("region", "north"),
         ("run_time", "1200"),
@@ -146,9 +151,9 @@ def test_filter_refusals(
 
 def test_spatial_filters() -> None:
     """polygon intersects, point contains; on clouds a polygon asks for any point in it."""
-    area = requested(POLYGON, {"polygon": RING}, Operation.WATCH).spatial
-    point = requested(POLYGON, {"point": [0.5, 0.6]}, Operation.WATCH).spatial
-    cloud = requested(CLOUD, {"polygon": RING}, Operation.WATCH).spatial
+    area = compile_filter(POLYGON, {"polygon": RING}, Operation.WATCH).spatial
+    point = compile_filter(POLYGON, {"point": [0.5, 0.6]}, Operation.WATCH).spatial
+    cloud = compile_filter(CLOUD, {"polygon": RING}, Operation.WATCH).spatial
     assert isinstance(area, Intersects)
     assert isinstance(point, Contains)
     assert isinstance(cloud, Intersects)
@@ -156,8 +161,8 @@ def test_spatial_filters() -> None:
 
 def test_spatial_values_are_geometry_not_text() -> None:
     """Spatial fields are kept beside the other values."""
-    with_area = announced(POLYGON, {"date": "20250706", "time": "12", "polygon": RING})
-    with_cloud = announced(CLOUD, {"date": "20250706", "point_cloud": RING})
+    with_area = read_identifier(POLYGON, {"date": "20250706", "time": "12", "polygon": RING})
+    with_cloud = read_identifier(CLOUD, {"date": "20250706", "point_cloud": RING})
     assert isinstance(with_area.geometry, Area)
     assert isinstance(with_cloud.geometry, Cloud)
     assert "polygon" not in with_area.values
@@ -174,7 +179,7 @@ def test_a_constraint_satisfies_a_required_field() -> None:
             }
         }
     ).catalogue.schemas["x"]
-    assert requested(schema, {"n": {"gte": 3}}, Operation.WATCH).constraints
+    assert compile_filter(schema, {"n": {"gte": 3}}, Operation.WATCH).constraints
 
 
 def test_endpoint_level_spatial_checks() -> None:

@@ -9,7 +9,7 @@ from support.draws import SCHEMA, notifications
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.notification import Notification
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue, Schema
@@ -141,7 +141,7 @@ def test_tokens_carry_the_key_order_fields(notification: Notification) -> None:
 def test_request_patterns() -> None:
     """Values where fixed, a star where free, constrained or spatial."""
     extreme = CATALOGUE.schemas["extreme"]
-    asked = requested(extreme, {"region": "North", "severity": {"gte": 4}}, Operation.WATCH)
+    asked = compile_filter(extreme, {"region": "North", "severity": {"gte": 4}}, Operation.WATCH)
     assert pattern(extreme, asked) == "extreme.north.*.*.*"
     assert pattern(GENERIC, Filter((("a", "1"), ("b", "2")))) == "made_up.1.2"
 

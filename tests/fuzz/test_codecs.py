@@ -23,11 +23,11 @@ from aviso_server.auth.credential import bearer_token, forwardable
 from aviso_server.auth.keys import BadKey, key_set
 from aviso_server.auth.outbound import Reply
 from aviso_server.auth.refusal import MalformedHeader
-from aviso_server.backends.jetstream.connection import Refused, Unavailable, answered
+from aviso_server.backends.jetstream.connection import Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.batch import is_array, parse_item, split
 from aviso_server.core.cloudevent import Renderer
-from aviso_server.core.declaration import BadDeclaration, declaration, declared
+from aviso_server.core.declaration import BadDeclaration, declaration, read_declaration
 from aviso_server.core.errors import (
     AvisoError,
     BodyTooLarge,
@@ -39,7 +39,7 @@ from aviso_server.core.errors import (
 from aviso_server.core.fields.field import Field, ScalarField, scalar_text
 from aviso_server.core.frame import Framer, NotRendered, StreamFailed
 from aviso_server.core.geometry import Area
-from aviso_server.core.identifier import announced, check_spatial, requested
+from aviso_server.core.identifier import check_spatial, compile_filter, read_identifier
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record, Unreadable
 from aviso_server.core.operation import Operation
@@ -95,7 +95,9 @@ READERS = {
     ),
     "place in the lake": Reader(wkb.decode, PLACE, (ValueError,)),
     "answer of JetStream": Reader(
-        answered, b'{"error":{"code":404,"err_code":1,"description":"x"}}', (Refused, Unavailable)
+        read_answer,
+        b'{"error":{"code":404,"err_code":1,"description":"x"}}',
+        (Refused, Unavailable),
     ),
     "key set": Reader(key_set, b'{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}', (BadKey,)),
     "answer of auth-o-tron": Reader(
@@ -201,10 +203,10 @@ def test_any_constraint_is_compiled_or_refused(
 def test_any_identifier_is_understood_or_refused(name: str, values: dict[str, Json]) -> None:
     """As an announcement and as a filter, of each event type."""
     with suppress(InvalidRequest):
-        announced(SCHEMAS[name], values)
+        read_identifier(SCHEMAS[name], values)
     with suppress(InvalidRequest):
         check_spatial(values)
-        requested(SCHEMAS[name], values, Operation.REPLAY)
+        compile_filter(SCHEMAS[name], values, Operation.REPLAY)
 
 
 @given(draws.notifications(), st.data())
@@ -256,12 +258,12 @@ def test_any_subject_is_read_or_refused(text: str) -> None:
 def test_any_declaration_is_read_or_refused(noise: Json, name: str, data: st.DataObject) -> None:
     """A schema comes back from its declaration; with anything in its place it is refused."""
     written = declaration(SCHEMAS[name])
-    assert declaration(declared(written)) == written
+    assert declaration(read_declaration(written)) == written
     spoiled = {**written, data.draw(st.sampled_from(sorted(written))): noise}
     fields: Json = {**written, "identifier": [{"name": "x", "type": noise}]}
     for value in (noise, spoiled, fields):
         with suppress(BadDeclaration):
-            declared(value)
+            read_declaration(value)
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "Bearer ", "bearer\t", "Basic "]))

@@ -10,7 +10,7 @@ from support.mutate import BODIES, mutated
 
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import AvisoError
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
 from aviso_server.core.wire import parse_request
@@ -38,7 +38,7 @@ def handle(body: bytes) -> None:
             if operation is Operation.NOTIFY:
                 notification_of(schema, request)
             else:
-                requested(schema, request.identifier, operation)
+                compile_filter(schema, request.identifier, operation)
         except AvisoError as error:
             redact({"error": error.message, "details": error.details})
 

@@ -7,7 +7,7 @@ from support.config import settings
 
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification
 from aviso_server.core.operation import Operation
@@ -99,4 +99,4 @@ def _stored(identifier: dict[str, Json]) -> Notification:
 
 
 def _asked(identifier: dict[str, Json]) -> Filter:
-    return requested(SCHEMA, identifier, Operation.WATCH)
+    return compile_filter(SCHEMA, identifier, Operation.WATCH)

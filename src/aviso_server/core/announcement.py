@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from aviso_server.core.cursor import refuse_ends
 from aviso_server.core.errors import InvalidRequest
-from aviso_server.core.identifier import announced, refuse_point
+from aviso_server.core.identifier import read_identifier, refuse_point
 from aviso_server.core.json import compact
 from aviso_server.core.notification import Notification
 from aviso_server.core.schema import Schema
@@ -32,7 +32,7 @@ def notification_of(
     refuse_ends(request)
     refuse_point(request.identifier)
     admit(schema)
-    identifier = announced(schema, request.identifier)
+    identifier = read_identifier(schema, request.identifier)
     if request.payload is UNSET and schema.payload_required:
         raise InvalidRequest(
             "Payload is required for notify operation based on schema configuration",

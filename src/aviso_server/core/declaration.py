@@ -33,7 +33,7 @@ def declaration(schema: Schema) -> dict[str, Json]:
     return declared
 
 
-def declared(value: Json) -> Schema:
+def read_declaration(value: Json) -> Schema:
     """The schema that ``declaration`` wrote down, or BadDeclaration."""
     if not isinstance(value, dict):
         raise BadDeclaration("a declaration is a JSON object")

@@ -54,7 +54,7 @@ def check_spatial(identifier: Values) -> None:
     _point(identifier["point"])
 
 
-def announced(schema: Schema, identifier: Values) -> Identifier:
+def read_identifier(schema: Schema, identifier: Values) -> Identifier:
     """The validated identifier of a notify request."""
     if schema.generic:
         return Identifier(
@@ -84,7 +84,7 @@ def announced(schema: Schema, identifier: Values) -> Identifier:
     return Identifier(dict(sorted(values.items())), geometry)
 
 
-def requested(schema: Schema, identifier: Values, operation: Operation) -> Filter:
+def compile_filter(schema: Schema, identifier: Values, operation: Operation) -> Filter:
     """The filter that a watch or replay request asks for."""
     if schema.generic:
         if "point" in identifier:

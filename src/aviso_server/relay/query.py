@@ -5,7 +5,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from aviso_server.core.cursor import Window, refuse_ends, window
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import check_spatial, requested
+from aviso_server.core.identifier import check_spatial, compile_filter
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.core.topic import pattern
@@ -78,7 +78,7 @@ def query_of(
     refuse_ends(request, operation)
     check_spatial(request.identifier)
     asked = window(request, operation)
-    wanted = _share(requested(schema, request.identifier, operation))
+    wanted = _share(compile_filter(schema, request.identifier, operation))
     return Query(
         operation,
         schema,

@@ -17,7 +17,7 @@ from aviso_server.backends.jetstream.configuration import (
     updated,
 )
 from aviso_server.backends.jetstream.options import StreamDefaults
-from aviso_server.core.declaration import declared
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.errors import InvalidRequest, SetupFailed
 from aviso_server.core.fields.text import StringField
 from aviso_server.core.json import Json, parse
@@ -103,7 +103,7 @@ def test_streams_carry_their_schema() -> None:
     """Whoever reads NATS alone can tell which topic token is which field."""
     text = declared_text(desired(EV, StreamDefaults()))
     assert text is not None
-    assert declared(parse(text.encode())) == replace(EV, access=None)
+    assert read_declaration(parse(text.encode())) == replace(EV, access=None)
     assert declared_text({}) is None
     assert declared_text({"metadata": {DECLARED: 1}}) is None
 

@@ -15,8 +15,8 @@ from aviso_server.backends.jetstream.connection import (
     Connection,
     Refused,
     Unavailable,
-    answered,
     check_version,
+    read_answer,
 )
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions, Tls
 from aviso_server.core.json import Json
@@ -217,7 +217,7 @@ async def test_a_connection_closed_by_the_server_is_made_anew(tmp_path: Path) ->
 def test_answers() -> None:
     """Errors of the API keep their code; anything that is not JSON is no answer."""
     with pytest.raises(Refused) as refusal:
-        answered(b'{"error":{"code":404,"err_code":10059,"description":"stream not found"}}')
+        read_answer(b'{"error":{"code":404,"err_code":10059,"description":"stream not found"}}')
     assert (refusal.value.status, refusal.value.code) == (404, 10059)
     with pytest.raises(Unavailable):
-        answered(b"<html>")
+        read_answer(b"<html>")

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.configuration import declared_text
 from aviso_server.backends.jetstream.options import StreamDefaults
-from aviso_server.core.declaration import declared
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.errors import SetupFailed, StorageFailed
 from aviso_server.core.json import Json, parse
 from aviso_server.core.schema import Catalogue, StoragePolicy
@@ -106,7 +106,7 @@ async def test_the_schema_travels_with_the_stream(opened: Opener) -> None:
     config = await config_of(backend)
     after = declared_text(config)
     assert after is not None
-    assert declared(parse(after.encode())) == schema
+    assert read_declaration(parse(after.encode())) == schema
     assert after != before
     assert isinstance(config["metadata"], dict)
     assert config["metadata"]["aviso-wiped-through"] == "3"

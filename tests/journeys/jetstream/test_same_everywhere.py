@@ -22,7 +22,7 @@ from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.operation import Operation
@@ -91,7 +91,7 @@ def itself(record: Record) -> Filter:
         asked["polygon"] = notification.geometry.text
     elif notification.geometry is not None:
         asked["polygon"] = WORLD
-    return requested(CATALOGUE.find(notification.event_type), asked, Operation.REPLAY)
+    return compile_filter(CATALOGUE.find(notification.event_type), asked, Operation.REPLAY)
 
 
 async def kept(backend: Backend, notifications: Sequence[Notification], run: str) -> list[Record]:

@@ -13,7 +13,7 @@ from support.places import RINGS
 
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
-from aviso_server.core.identifier import requested
+from aviso_server.core.identifier import compile_filter
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.operation import Operation
 from aviso_server.lake.predicate import mask
@@ -111,7 +111,7 @@ def test_a_filter_of_nothing_is_every_row(spark: SparkSession) -> None:
     item = Notification("ev", ("ev",), {}, None, b"null")
     rows = frame(spark, [item, item])
     assert rows.filter(matches(Filter())).count() == 2
-    level = requested(SCHEMA, {"level": {"gte": 1}, "point": [0.0, 0.0]}, Operation.WATCH)
+    level = compile_filter(SCHEMA, {"level": {"gte": 1}, "point": [0.0, 0.0]}, Operation.WATCH)
     assert rows.filter(~matches(level)).count() == 2
-    exact = requested(configured().catalogue.schemas["ev"], {"region": "n"}, Operation.REPLAY)
+    exact = compile_filter(configured().catalogue.schemas["ev"], {"region": "n"}, Operation.REPLAY)
     assert rows.filter(~matches(exact)).count() == 2

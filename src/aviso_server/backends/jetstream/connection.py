@@ -171,7 +171,7 @@ class Connection:
         """One call of the JetStream API; raises Unavailable or Refused."""
         raw = b"" if body is None else compact(body)
         answer = await self.request(_API + api, raw, timeout_s=self._options.pace.request_s)
-        return answered(answer.data)
+        return read_answer(answer.data)
 
     async def collect(self, api: str, body: Json) -> tuple[list[Msg], Msg]:
         """One question, many answers: those with a sequence, then the one that ends them."""
@@ -403,7 +403,7 @@ class _Error(msgspec.Struct):
     description: str = "unknown error"
 
 
-def answered(data: bytes) -> Answer:
+def read_answer(data: bytes) -> Answer:
     """The content of an answer of the JetStream API, or Refused."""
     try:
         answer = msgspec.json.decode(data, type=dict[str, object])

@@ -15,7 +15,7 @@ from aviso_server.backends.jetstream.connection import (
     NoResponder,
     Refused,
     Unavailable,
-    answered,
+    read_answer,
 )
 from aviso_server.backends.jetstream.messages import Message, encode
 from aviso_server.backends.jetstream.options import JetStreamOptions
@@ -93,7 +93,7 @@ class Publisher:
             # No stream takes the subject: it was removed, or has no leader.
             self._streams.forget(schema)
             raise
-        ack = answered(answer.data)
+        ack = read_answer(answer.data)
         sequence = ack.get("seq")
         if not isinstance(sequence, int):
             raise Unavailable("the acknowledgement has no sequence")

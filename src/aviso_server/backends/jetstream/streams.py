@@ -347,7 +347,7 @@ class Streams:
         return await self._connection.call(f"STREAM.INFO.{schema.stream}")
 
 
-async def inspected(connection: Connection, stream: str) -> tuple[Config, StreamState] | None:
+async def inspect_stream(connection: Connection, stream: str) -> tuple[Config, StreamState] | None:
     """An existing stream, for those who only read: neither created nor changed. None without."""
     try:
         info = await connection.call(f"STREAM.INFO.{stream}")

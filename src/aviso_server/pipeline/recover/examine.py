@@ -14,7 +14,7 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.connection import Connection
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
 from aviso_server.backends.jetstream.messages import Stored, decode
-from aviso_server.backends.jetstream.streams import inspected
+from aviso_server.backends.jetstream.streams import inspect_stream
 from aviso_server.core.mark import Mark
 from aviso_server.core.notification import Entry, Record
 from aviso_server.core.schema import Schema
@@ -53,7 +53,7 @@ class Stand:
 
 async def stand_of(connection: Connection, log: SourceLog, schema: Schema, mark: Mark) -> Stand:
     """Compare ends and proof; nothing is read but the one notification at the mark."""
-    found = await inspected(connection, schema.stream)
+    found = await inspect_stream(connection, schema.stream)
     ends = Bounds(1, 0) if found is None else found[1].bounds
     why = await contradiction(log, schema.event_type, mark, ends)
     return Stand(schema, mark, ends.first, ends.last, why)

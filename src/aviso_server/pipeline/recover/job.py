@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aviso_server.backends.jetstream.configuration import Config, StreamState, accounted, trims
-from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable, answered
+from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
 from aviso_server.backends.jetstream.messages import MESSAGE_ID
 from aviso_server.backends.jetstream.options import CannotStart
-from aviso_server.backends.jetstream.streams import inspected
+from aviso_server.backends.jetstream.streams import inspect_stream
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
@@ -209,7 +209,7 @@ class _Settling:
             headers={**line.headers, MESSAGE_ID: line.message_id},
             timeout_s=ANSWER_S,
         )
-        answered(answer.data)
+        read_answer(answer.data)
 
     async def _message_ids(self) -> set[str]:
         """The ids of the messages that the log has now."""
@@ -223,7 +223,7 @@ class _Settling:
         return found
 
     async def _inspect(self) -> tuple[Config, StreamState]:
-        found = await inspected(self._connection, self._schema.stream)
+        found = await inspect_stream(self._connection, self._schema.stream)
         if found is None:
             raise RecoverFailed(f"there is no stream '{self._schema.stream}' any more")
         return found

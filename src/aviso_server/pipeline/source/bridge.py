@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from aviso_server.core.declaration import declared
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Entry
 from aviso_server.pipeline.source.columns import Columns
@@ -66,7 +66,7 @@ def rows(
     options: SourceOptions, piece: Range, declaration: Json, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     """The notifications of a slice as batches; DataLost where that is not to be passed over."""
-    known = {} if declaration is None else {piece.event_type: declared(declaration)}
+    known = {} if declaration is None else {piece.event_type: read_declaration(declaration)}
     parts = _parts(replace(options, schemas=known or options.schemas), piece)
     with _rare_collections(), _runner() as runner:
         try:

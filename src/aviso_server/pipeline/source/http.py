@@ -19,7 +19,7 @@ from typing import TypeVar
 import aiohttp
 
 from aviso_server.backends.backend import Bounds
-from aviso_server.core.declaration import declared
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json, compact, parse
 from aviso_server.core.moment import rfc3339
@@ -324,7 +324,9 @@ def _schema(event_type: str, view: Json) -> Schema:
     specs = shown.items() if isinstance(shown, dict) else ()
     fields: list[Json] = [{"name": name, **spec} for name, spec in specs if isinstance(spec, dict)]
     try:
-        return declared({"event_type": event_type, "base": event_type, "identifier": fields})
+        return read_declaration(
+            {"event_type": event_type, "base": event_type, "identifier": fields}
+        )
     except AvisoError as error:
         raise Unreached(f"the server's schema of '{event_type}': {error.message}") from None
 

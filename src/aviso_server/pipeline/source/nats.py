@@ -30,8 +30,8 @@ from aviso_server.backends.jetstream.options import (
     StreamDefaults,
     Tls,
 )
-from aviso_server.backends.jetstream.streams import Streams, inspected
-from aviso_server.core.declaration import declared
+from aviso_server.backends.jetstream.streams import Streams, inspect_stream
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json, compact, parse
@@ -99,19 +99,19 @@ class NatsLog:
 
     async def bounds(self, event_type: str) -> Bounds:
         """Where the stream begins and ends, as its leader knows it."""
-        found = await inspected(self._connection, (await self.schema(event_type)).stream)
+        found = await inspect_stream(self._connection, (await self.schema(event_type)).stream)
         return Bounds(1, 0) if found is None else found[1].bounds
 
     async def since(self, event_type: str, ns: int) -> int:
         """The first sequence stored at or after a time."""
         stream = (await self.schema(event_type)).stream
-        found = await inspected(self._connection, stream)
+        found = await inspect_stream(self._connection, stream)
         return 1 if found is None else await self._reader.since(stream, found[1], ns)
 
     async def until(self, event_type: str, ns: int) -> int:
         """The last sequence stored at or before a time."""
         stream = (await self.schema(event_type)).stream
-        found = await inspected(self._connection, stream)
+        found = await inspect_stream(self._connection, stream)
         return 0 if found is None else await self._reader.until(stream, found[1], ns)
 
     async def read(self, wanted: Range) -> AsyncGenerator[LogBatch, None]:
@@ -149,13 +149,13 @@ class NatsLog:
         return [(begin, min(end, held)) for begin, end in holes if begin <= held]
 
     async def _state_of(self, stream: str) -> StreamState:
-        found = await inspected(self._connection, stream)
+        found = await inspect_stream(self._connection, stream)
         if found is None:
             raise Unreached(f"there is no stream '{stream}' any more")
         return found[1]
 
     async def _check_readable(self, schema: Schema) -> None:
-        found = await inspected(self._connection, schema.stream)
+        found = await inspect_stream(self._connection, schema.stream)
         if found is None:
             raise Unreached(f"there is no stream for '{schema.event_type}' any more")
         if not found[0].get("allow_direct"):
@@ -189,7 +189,7 @@ class NatsLog:
                 self._mute.add(name)
             return shown.removeprefix(OURS)
         try:
-            schema = declared(parse(text.encode()))
+            schema = read_declaration(parse(text.encode()))
         except AvisoError as error:
             raise Unreached(
                 f"the schema in the metadata of stream '{name}' cannot be used: "

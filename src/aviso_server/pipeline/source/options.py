@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from aviso_server.core.cursor import parse_moment
-from aviso_server.core.declaration import declared
+from aviso_server.core.declaration import read_declaration
 from aviso_server.core.errors import AvisoError, InvalidRequest
 from aviso_server.core.filter import Filter
-from aviso_server.core.identifier import check_spatial, requested
+from aviso_server.core.identifier import check_spatial, compile_filter
 from aviso_server.core.json import Json, parse
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
@@ -146,7 +146,7 @@ class SourceOptions:
             return None
         try:
             check_spatial(self.identifier)
-            return requested(schema, self.identifier, Operation.REPLAY)
+            return compile_filter(schema, self.identifier, Operation.REPLAY)
         except InvalidRequest as error:
             raise BadOption(f"filter on '{schema.event_type}': {error.message}") from None
 
@@ -342,7 +342,7 @@ def _schemas(text: str | None) -> Mapping[str, Schema]:
     value = _json("schemas", text)
     if not isinstance(value, list):
         raise BadOption("schemas must be a JSON list of declarations")
-    made = _checked("schemas", lambda: [declared(item) for item in value])
+    made = _checked("schemas", lambda: [read_declaration(item) for item in value])
     return {schema.event_type: schema for schema in made}
 
 
