@@ -137,13 +137,15 @@ class _Crowd:
     offer: Offer
     came: int = 0
     gone: int = 0
+    changing: bool = True
+    """Whether some still leave and others come."""
     delays: list[float] = field(default_factory=list)
     """From notify to the observer."""
     wrong: list[Failed] = field(default_factory=list)
 
     async def change(self, port: int, wanted: Sequence[bytes], per_second: int) -> None:
-        """Let some leave and others come, until this is cancelled."""
-        while per_second:
+        """Let some leave and others come, for as long as the crowd changes."""
+        while per_second and self.changing:
             for _ in range(min(10, len(self.passing))):
                 self.passing.popleft().leave()
                 self.gone += 1
@@ -180,9 +182,8 @@ async def _gather(world: World, seconds: int) -> _Crowd:
     async with world.watched(rates.look):
         changing = asyncio.create_task(there.change(port, wanted, amounts.churn))
         await offer.run(amounts.rate, seconds)
-        changing.cancel()
-        with suppress(asyncio.CancelledError):
-            await changing
+        there.changing = False
+        await changing
         stored = [answer for answer in offer.answers if answer.status == 200]
         each = Counter(answer.number % len(STEPS) for answer in stored)
         due = [each[n % len(STEPS)] for n in range(0, len(wanted), 2)]
