@@ -14,9 +14,8 @@ from aviso_server.cli.options import option
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.json import Json
 from aviso_server.server import workers as crew
-from aviso_server.server.reload import Origin
 from aviso_server.server.serve import Running, run
-from aviso_server.settings import Fault, SettingsError
+from aviso_server.settings import Fault, Origin, SettingsError
 from aviso_server.telemetry import log
 
 EPILOG = """\

@@ -1,6 +1,5 @@
 """What all commands share: the configuration, and how they print."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from aviso_server import __version__, settings
+from aviso_server import __version__
 from aviso_server.cli.options import option
 from aviso_server.core.json import Json
-from aviso_server.settings import Settings, SettingsError
+from aviso_server.settings import Origin, Settings, SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +31,8 @@ class ConfigGroup:
         failed: Callable[[SettingsError], None] = lambda _: None,
     ) -> Settings:
         """The effective settings; with faults they are listed and the command ends."""
-        home = os.environ.get("HOME")
         try:
-            return settings.load(
-                config_file=self.config,
-                environ=os.environ,
-                cwd=Path.cwd(),
-                home=Path(home) if home else None,
-                overrides=overrides,
-            )
+            return Origin(self.config, overrides or {}).read()
         except SettingsError as error:
             list_faults(error)
             failed(error)

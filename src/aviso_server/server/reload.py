@@ -6,22 +6,18 @@ a restart refuses the whole: a server runs with one configuration, not with halv
 """
 
 import asyncio
-import os
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 from signal import SIGHUP
 
 import structlog
 from pydantic import BaseModel
 
-from aviso_server import settings as configuration
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.metered import unmetered
-from aviso_server.core.json import Json
 from aviso_server.http.services import Services
 from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
@@ -56,25 +52,6 @@ class ReloadRefused(Exception):
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
         self.reasons = reasons
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the settings came from, to read them again."""
-
-    config: Path | None = None
-    overrides: Mapping[str, Json] = field(default_factory=dict)
-
-    def read(self) -> Settings:
-        """The settings as now configured; SettingsError with every fault."""
-        home = os.environ.get("HOME")
-        return configuration.load(
-            config_file=self.config,
-            environ=os.environ,
-            cwd=Path.cwd(),
-            home=Path(home) if home else None,
-            overrides=self.overrides,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ from aviso_server.server.build import (
     open_lake,
     open_otlp,
 )
-from aviso_server.server.reload import Live, Origin, reload, reloading
-from aviso_server.settings import Settings, redacted
+from aviso_server.server.reload import Live, reload, reloading
+from aviso_server.settings import Origin, Settings, redacted
 from aviso_server.telemetry import exposition, log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export

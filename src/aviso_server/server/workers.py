@@ -40,7 +40,6 @@ from aviso_server.server.archivejob import Archiving, Posted, managed
 from aviso_server.server.build import StartFailed, embedded_options, kept, open_backend
 from aviso_server.server.reload import (
     LOG_LEVEL,
-    Origin,
     admit,
     aligned,
     certificates,
@@ -61,7 +60,7 @@ from aviso_server.server.serve import (
     settle_memory,
     start_log,
 )
-from aviso_server.settings import Settings
+from aviso_server.settings import Origin, Settings
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
 from aviso_server.telemetry.exposition import Ledger, Processes, render

@@ -1,13 +1,14 @@
 """Settings: YAML and environment in, typed and checked values out."""
 
 from aviso_server.settings.faults import Fault, SettingsError, Warning_
-from aviso_server.settings.loading import load, parse
+from aviso_server.settings.loading import Origin, load, parse
 from aviso_server.settings.model import Settings
 from aviso_server.settings.named import unreadable
 from aviso_server.settings.redact import redacted
 
 __all__ = [
     "Fault",
+    "Origin",
     "Settings",
     "SettingsError",
     "Warning_",

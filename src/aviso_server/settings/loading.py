@@ -1,6 +1,8 @@
 """Load the settings: gather, decode, check, and report every fault at once."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aviso_server.core.json import Json
@@ -112,3 +114,22 @@ def _doubts(document: Document) -> list[Warning_]:
             )
         )
     return doubts
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the settings came from, to read them again."""
+
+    config: Path | None = None
+    overrides: Mapping[str, Json] = field(default_factory=dict)
+
+    def read(self) -> Settings:
+        """The settings as now configured; SettingsError with every fault."""
+        home = os.environ.get("HOME")
+        return load(
+            config_file=self.config,
+            environ=os.environ,
+            cwd=Path.cwd(),
+            home=Path(home) if home else None,
+            overrides=self.overrides,
+        )

@@ -6,10 +6,8 @@ from aviso_server.settings.checks.access import admins, plugins, streams
 from aviso_server.settings.checks.application import application
 from aviso_server.settings.checks.backend import backend
 from aviso_server.settings.checks.ecpds import ecpds
-from aviso_server.settings.checks.lake import lake
-from aviso_server.settings.checks.observability import logging, metrics
+from aviso_server.settings.checks.sections import lake, logging, metrics, streaming
 from aviso_server.settings.checks.storage import storage
-from aviso_server.settings.checks.streaming import streaming
 from aviso_server.settings.checks.topics import fields, spatial, topics
 from aviso_server.settings.faults import Fault
 from aviso_server.settings.model import Document
