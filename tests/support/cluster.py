@@ -25,7 +25,7 @@ class _Daemon:
     def __init__(self, command: list[str], ready: str, environ: Mapping[str, str]) -> None:
         self._ready = re.compile(ready)
         self._ended_or_up = threading.Event()
-        self._up = False
+        self.up: re.Match[str] | None = None
         self._said: list[str] = []
         self.process = subprocess.Popen(
             command,
@@ -37,7 +37,7 @@ class _Daemon:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ended_or_up.wait(START_S) or not self._up:
+        if not self._ended_or_up.wait(START_S) or self.up is None:
             self.end()
             raise AssertionError("".join(self._said))
 
@@ -57,17 +57,20 @@ class _Daemon:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._said.append(line)
-            if self._ready.search(line):
-                self._up = True
+            if self.up is None and (found := self._ready.search(line)):
+                self.up = found
                 self._ended_or_up.set()
         self._ended_or_up.set()
 
 
 @contextmanager
-def _daemon(command: list[str], ready: str, environ: Mapping[str, str]) -> Iterator[None]:
+def _daemon(
+    command: list[str], ready: str, environ: Mapping[str, str]
+) -> Iterator[re.Match[str] | None]:
+    """Run it; what its log said when it was up."""
     daemon = _Daemon(command, ready, environ)
     try:
-        yield
+        yield daemon.up
     finally:
         daemon.end()
 
@@ -122,10 +125,9 @@ def standalone(folder: Path, *, workers: int = 2) -> Iterator[str]:
 def connect_server(folder: Path, master: str) -> Iterator[str]:
     """A Spark Connect server with executors at the master's; its URL."""
     environ = {**_environ(folder), "SPARK_DAEMON_MEMORY": "1g"}
-    port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.port": "0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -139,5 +141,6 @@ def connect_server(folder: Path, master: str) -> Iterator[str]:
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
     ]
-    with _daemon(command, "Spark Connect server started", environ):
-        yield f"sc://127.0.0.1:{port}"
+    with _daemon(command, r"Spark Connect server started at: .*?(\d+)$", environ) as started:
+        assert started
+        yield f"sc://127.0.0.1:{started[1]}"
