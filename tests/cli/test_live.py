@@ -85,9 +85,9 @@ def test_there_must_be_a_log() -> None:
 
 
 def test_the_summary_is_one_line() -> None:
-    """What was read and told; what came behind the watermark only if something did."""
+    """What was read and told; what came after the watermark only if something did."""
     outcome = LiveOutcome(1200, 0, {"rate": 3, "late": 1})
     assert summary(outcome) == "1,200 notifications; alerts: 1 late, 3 rate"
     assert summary(LiveOutcome(1, 1)) == (
-        "1 notifications; alerts: none; 1 notifications came behind the watermark"
+        "1 notifications; alerts: none; 1 notifications came after the watermark"
     )
