@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
+import ssl
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from support.access import served
+from support.certificates import Authority
 
 from aviso_server.pipeline.delivery.http import HttpServer, Unanswered
 
@@ -40,4 +43,33 @@ def test_no_answer_keeps_secrets() -> None:
             with pytest.raises(Unanswered, match="no answer: ") as failure:
                 server.get("/")
             assert "secret" not in str(failure.value)
+            server.close()
+
+
+async def test_https_is_for_servers_that_this_machine_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent to one with an unknown certificate; one that the system trusts is asked."""
+    authority = Authority(tmp_path)
+    pair = authority.sign("server")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    heads = list[bytes]()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as listening:
+        url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        stranger = HttpServer(url, authorization="Bearer secret", timeout_s=20)
+        with pytest.raises(Unanswered, match="certificate verify failed"):
+            await asyncio.to_thread(stranger.get, "/")
+        assert heads == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+        known = HttpServer(url, timeout_s=20)
+        assert (await asyncio.to_thread(known.get, "/")).body == b"ok"
+        for server in (stranger, known):
             server.close()
