@@ -126,19 +126,6 @@ def test_shapes_that_touch_match(one: Area, other: Area, expected: bool) -> None
     assert both(Intersects(other), one) is expected
 
 
-def test_worked_examples() -> None:
-    """Worked examples with polygons."""
-    near = ((52.52, 13.45), (52.62, 13.55), (52.52, 13.65), (52.42, 13.55), (52.52, 13.45))
-    assert both(Intersects(Area.of(near)), DIAMOND)
-    assert not both(Intersects(Area.of(near)), square(10.0, 10.0, 0.2))
-    assert both(Contains(52.55, 13.5), DIAMOND)
-    assert not both(Contains(52.6, 13.5), DIAMOND)
-    cloud = Cloud(((52.5, 13.4), (10.0, 10.0)))
-    assert both(Intersects(DIAMOND), cloud)
-    assert both(Intersects(square(10.0, 10.0, 0.2)), cloud)
-    assert not both(Intersects(square(20.0, 10.0, 0.2)), cloud)
-
-
 def test_both_lobes_and_the_core_are_inside() -> None:
     """Non-zero winding: lobes of opposite sense are inside, so is what is gone round twice."""
     assert both(Contains(2.0, 1.0), BOW_TIE) is False

@@ -107,32 +107,19 @@ class Case(NamedTuple):
         b"",
         b"{",
         b"{}x",
-        b"{} {}",
         b"nonsense",
         b"\xef\xbb\xbf{}",
         b'{"a":\xff}',
-        b'{"a":"\xc3\x28"}',
-        b'{"a":"\\ud800"}',
-        b'{"a":"\\udc00x"}',
         b'{"a":NaN}',
-        b'{"a":Infinity}',
-        b'{"a":1e999}',
-        b'{"a":-1e999}',
-        b'{"a":' + b"9" * 400 + b"}",
         b'{"a":' + b"[" * 128 + b"]" * 128 + b"}",
         b"[" * 100_000,
         b'{"a":' * 50_000,
-        b'{"a":01}',
-        b"{'a':1}",
-        b'{"a":1,}',
-        b'{"a":"\n"}',
-        b"\x00",
         b'{"event_type":"ev","identifier":{"region":"\\ud800"}}',
         b'{"event_type":"ev","identifier":{"region":' + b"9" * 400 + b"}}",
     ],
 )
 async def test_bad_json_is_refused(wire: Wire, endpoint: str, body: bytes) -> None:
-    """Everything that is not plain JSON is INVALID_JSON, with the place."""
+    """What is not plain JSON (core/test_json.py has all of it) is INVALID_JSON, with the place."""
     answer = await post(wire, endpoint, body)
     message = answer.data["message"]
     assert re.fullmatch(r"JSON parsing failed: .+ at line \d+ column \d+", message, re.DOTALL)
@@ -171,28 +158,13 @@ async def test_unknown_members_are_refused(
     ("body", "text"),
     [
         ({}, "missing field `event_type`"),
-        ({"event_type": "ev"}, "missing field `identifier`"),
-        ({"identifier": {}}, "missing field `event_type`"),
-        ({"identifier": 5}, "invalid type: integer `5`, expected a map"),
-        ({"event_type": 5, "identifier": []}, "invalid type: integer `5`, expected a string"),
-        (request_for(identifier=None), "invalid type: null, expected a map"),
-        (request_for(identifier=[]), "invalid type: sequence, expected a map"),
         (request_for(identifier="x"), 'invalid type: string "x", expected a map'),
-        (request_for(event_type=None), "invalid type: null, expected a string"),
-        (request_for(event_type={}), "invalid type: map, expected a string"),
-        (request_for(from_id=True), "invalid type: boolean `true`, expected a string"),
         (request_for(from_id=1.5), "invalid type: floating point `1.5`, expected a string"),
-        (request_for(to_id=[]), "invalid type: sequence, expected a string"),
-        (request_for(to_date={}), "invalid type: map, expected a string"),
-        (request_for(from_date=False), "invalid type: boolean `false`, expected a string"),
         ([], "invalid type: sequence, expected struct NotificationRequest"),
-        (None, "invalid type: null, expected struct NotificationRequest"),
-        (5, "invalid type: integer `5`, expected struct NotificationRequest"),
-        ("x", 'invalid type: string "x", expected struct NotificationRequest'),
     ],
 )
 async def test_wrong_shapes_are_refused(wire: Wire, endpoint: str, body: object, text: str) -> None:
-    """Types alphabetically by member, then missing members."""
+    """In the words of core/test_wire.py, on every endpoint."""
     answer = await post(wire, endpoint, body)
     assert_refused(answer, endpoint, "INVALID_REQUEST_SHAPE", SHAPE + text)
 
@@ -243,7 +215,7 @@ STREAMED = [
         request_for(from_id="1", identifier={"nope": 1}, from_date=""),
         EMPTY_DATE.format("from_date"),
     ),
-    Case(request_for(from_id=" "), EMPTY_ID.format("from_id")),
+    Case(request_for(from_id="\t\n"), EMPTY_ID.format("from_id")),
     Case(request_for(from_id="1", from_date="x"), BAD_DATE.format("from_date", "x", WHY)),
     Case(request_for(from_date="2025-06-09"), BAD_DATE.format("from_date", "2025-06-09", WHY)),
     Case(
@@ -255,19 +227,22 @@ STREAMED = [
 REPLAYED = [
     Case(request_for(identifier={"nope": 1}), NO_START),
     Case(request_for(from_id=None, from_date=None, to_id="x"), NO_START),
+    Case(request_for(from_id="1", from_date="1", to_id="x", to_date="x"), BOTH_STARTS),
     Case(request_for(from_id="1", to_id="", to_date="x"), EMPTY_ID.format("to_id")),
     Case(request_for(from_id="1", to_id="1.0", to_date="x"), BAD_ID.format("to_id", "1.0")),
     Case(request_for(from_id="1", to_id="0", to_date="x"), BAD_DATE.format("to_date", "x", WHY)),
     Case(request_for(from_id="1", to_date=" "), EMPTY_DATE.format("to_date")),
     Case(request_for(from_id="1", to_id="0", to_date="1", identifier={"nope": 1}), BOTH_ENDS),
     Case(
-        request_for(from_id="9", to_id=8, identifier={"nope": 1}),
-        "to_id (8) must not be lower than from_id (9)",
+        request_for(from_id="10", to_id="+09", identifier={"nope": 1}),
+        "to_id (9) must not be lower than from_id (10)",
     ),
     Case(
-        request_for(from_date="2025-06-09T13:15:00.5Z", to_date="1740509903"),
-        "to_date (2025-02-25T18:58:23+00:00) must not be earlier than "
-        "from_date (2025-06-09T13:15:00.500+00:00)",
+        request_for(
+            from_date="2025-06-09T13:15:00.000000001Z", to_date="2025-06-09T15:15:00+02:00"
+        ),
+        "to_date (2025-06-09T13:15:00+00:00) must not be earlier than "
+        "from_date (2025-06-09T13:15:00.000000001+00:00)",
     ),
 ]
 FILTERED: list[tuple[dict[str, object], str]] = [
@@ -286,6 +261,10 @@ FILTERED: list[tuple[dict[str, object], str]] = [
         "Field 'region' does not support constraint filters; expected scalar value",
     ),
     ({"identifier": {"point": "1,1"}}, "Unknown field 'point' provided for {} operation"),
+    (
+        {"event_type": "extreme", "identifier": {"severity": {"gte": 9}}},
+        "Field 'severity' constraint value 9 is outside allowed range [1, 7]",
+    ),
     (
         {"event_type": "diss2", "identifier": {"note": ""}},
         "Required field 'destination' missing for {} operation",
@@ -464,13 +443,6 @@ async def test_size_goes_before_everything_else(wire: Wire, endpoint: str) -> No
             "request_id": answer.request_id,
         }
     )
-
-
-async def test_a_duplicate_member_is_overwritten(wire: Wire) -> None:
-    """The last one wins, also where the first would have been refused."""
-    body = b'{"event_type":"nope","event_type":"ev","identifier":[],"identifier":{},"from_id":"x"}'
-    answer = await post(wire, REPLAY, body)
-    assert answer.data["message"] == BAD_ID.format("from_id", "x")
 
 
 @pytest.mark.parametrize(

@@ -207,15 +207,6 @@ async def test_a_watch_ends_when_its_time_is_up(start: dict[str, str]) -> None:
         assert seen[-1].raw.decode() == closing(request_id, "max_duration_reached")
 
 
-async def test_the_announced_end_is_the_rule() -> None:
-    """`connection_will_close_in_seconds` is the configured duration."""
-    async with edge(settings(), Parts(rules=StreamRules(max_duration_s=42))) as client:
-        async with client.watch("ev", {}) as stream:
-            opening = await stream.next()
-        assert opening is not None
-        assert opening.data["connection_will_close_in_seconds"] == 42
-
-
 async def test_the_cap() -> None:
     """N delivered, the limit frame, and neither completion nor live."""
     rules = StreamRules(history_cap=2, batch_size=7)
@@ -337,14 +328,6 @@ async def test_heartbeats_on_an_idle_watch() -> None:
             event = await stream.next()
             assert event is not None
             assert event.raw.decode() == HEARTBEAT
-
-
-async def test_a_stream_opened_during_shutdown() -> None:
-    """The opening frame always comes first."""
-    async with edge(settings(), Parts(now_ns=frozen)) as client:
-        client.running.stop.request()
-        body, request_id = await replayed(client, from_id="1")
-        assert body == started(request_id) + closing(request_id, "server_shutdown")
 
 
 async def test_frames_are_never_split_over_chunks() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import aiohttp
 import pytest
 from backends.jetstream.conftest import eventually
-from support.config import settings
 from support.edge import Failing
 from support.metrics import Page, Sample, counting, moved, page_url, parsed, scrape
 from support.raw import UUID4, wired
@@ -18,7 +17,6 @@ from support.server import Client, connected
 
 from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.json import Json
-from aviso_server.relay.hub import Keep
 from aviso_server.server.build import StartFailed
 from aviso_server.server.serve import serving
 from aviso_server.telemetry.cells import Cells
@@ -95,13 +93,6 @@ async def test_the_main_port_has_no_metrics(client: Client) -> None:
         assert response.status == 404
     before = await scrape(page_url(client.running))
     assert await changed(client, before, prefix="aviso_") == {}
-
-
-async def test_switched_off() -> None:
-    """Without metrics there is no listener, and nothing is recorded."""
-    async with connected(settings()) as client:
-        await client.notify("ev", {"region": "n"})
-        assert client.running.metrics_port is None
 
 
 async def test_a_port_that_is_taken() -> None:
@@ -424,20 +415,3 @@ async def test_a_stream_that_fails() -> None:
         assert page.value("aviso_sse_stream_errors_total", **REPLAY) == 1
         assert page.value("aviso_sse_events_sent_total", **REPLAY) == 0
         assert page.value("aviso_sse_replay_duration_seconds_count", **REPLAY) == 0
-
-
-async def test_hits_of_the_tail_cache() -> None:
-    """History read from memory and from the store is told apart."""
-    async with relay(keep=Keep(recent_bytes=1_000_000)) as made:
-        metrics = counted(made)
-        made.sources.history._metrics = metrics  # type: ignore[attr-defined] # set at the composition root
-        await made.publish()
-        reader = await made.watch(from_id="1")
-        await reader.until_count(1)
-        await made.publish()
-        await reader.until_count(2)
-        again = await made.replay(from_id="2")
-        await again.end()
-        page = shown(metrics)
-        assert page.value("aviso_history_reads_total", tier="log") == 1
-        assert page.value("aviso_history_reads_total", tier="memory") == 1

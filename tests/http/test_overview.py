@@ -102,15 +102,6 @@ def test_the_page_shows_what_the_document_shows() -> None:
     assert msgspec.json.encode(written).decode() == example
 
 
-async def test_get_and_head_only(wire: Wire) -> None:
-    """HEAD is GET without the body."""
-    got, head = await wire.ask("GET", OVERVIEW), await wire.ask("HEAD", OVERVIEW)
-    assert (got.status, head.status) == (200, 200)
-    assert head.header("content-length") == got.header("content-length")
-    refused = await wire.ask("POST", OVERVIEW, b"{}")
-    assert (refused.status, refused.header("allow")) == (405, "GET, HEAD")
-
-
 async def test_nothing_stored_is_told_too(wire: Wire) -> None:
     """Every configured event type is there from the start, by name."""
     seen = by_name(await wire.ask("GET", OVERVIEW))
@@ -213,20 +204,8 @@ async def test_one_look_shows_each_caller_only_their_own(guarded: Client) -> Non
     async with wired(guarded.running) as wire:
         assert "stored" in (await shown(wire, ADMIN))["roles"]
         assert set((await shown(wire))["roles"]) == NAMED
-        assert "stored" in (await shown(wire, ADMIN))["roles"]
-
-
-async def test_a_refused_credential_is_told(guarded: Client) -> None:
-    """As on streams: nobody is taken for anonymous by mistake; a header in no scheme is none."""
-    async with wired(guarded.running) as wire:
         assert (await wire.ask("GET", OVERVIEW)).data["auth_enabled"] is True
-        answer = await wire.ask("GET", OVERVIEW, headers=[bearer("a.b.c")])
-        assert (answer.status, answer.data["code"]) == (401, "UNAUTHORIZED")
-        assert answer.header("www-authenticate") == "Bearer"
-        late = await wire.ask("GET", OVERVIEW, headers=[bearer(token(ADMIN, lives_s=-30))])
-        assert late.status == 401
-        malformed = await wire.ask("GET", OVERVIEW, headers=[("Authorization", "Digest x")])
-        assert set(by_name(malformed)["roles"]) == NAMED
+        assert "stored" in (await shown(wire, ADMIN))["roles"]
 
 
 async def test_without_access_control_everything_is_told(wire: Wire) -> None:

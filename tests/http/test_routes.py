@@ -15,6 +15,7 @@ GET = {
     "/api/v1/schema",
     "/api/v1/schema/ev",
     "/api/v1/auth/check",
+    "/api/v1/overview",
 }
 POST = {"/api/v1/notification", "/api/v1/notifications", "/api/v1/watch", "/api/v1/replay"}
 DELETE = {
