@@ -1,10 +1,12 @@
-"""What tests of the pipeline share: one Spark session, and one Spark Connect server."""
+"""What tests of the pipeline share: one Spark session, one Spark Connect server, logs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.cluster import connect_server, standalone
+from support.nats import NatsServer, nats_server
 from support.spark import hurry_java, local_spark
 
 SHARED = ("spark", "connect")
@@ -43,3 +45,10 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield remote
         # Each worker leaves the folder of an executor that it ran: work went to both.
         assert len(list((folder / "work").glob("app-*/*"))) == 2
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server of the test's own."""
+    with nats_server(tmp_path / "nats") as running:
+        yield running

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from support.archived import archived, assert_same
 from support.farlake import block_checkpoints
 from support.log import fill, log_at
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.table import find
@@ -34,25 +34,18 @@ TYPES = ("storm", "flood")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    """A NATS server of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-def _options(server: NatsServer, folder: Path, **changes: object) -> ArchiveOptions:
+def _options(store: NatsServer, folder: Path, **changes: object) -> ArchiveOptions:
     place = Place(str(folder / "lake"))
     given = {"once": True, "interval_s": 0.2, **changes}
-    return ArchiveOptions(place, {"servers": server.url}, **given)  # type: ignore[arg-type]
+    return ArchiveOptions(place, {"servers": store.url}, **given)  # type: ignore[arg-type]
 
 
-def _fill(server: NatsServer, begin: int, end: int) -> None:
-    asyncio.run(_filled(server, begin, end))
+def _fill(store: NatsServer, begin: int, end: int) -> None:
+    asyncio.run(_filled(store, begin, end))
 
 
-async def _filled(server: NatsServer, begin: int, end: int) -> None:
-    async with log_at(server.url) as log:
+async def _filled(store: NatsServer, begin: int, end: int) -> None:
+    async with log_at(store.url) as log:
         for name in TYPES:
             await fill(log, name, range(begin, end))
 
@@ -72,27 +65,27 @@ def _run(spark: SparkSession, options: ArchiveOptions) -> ArchiveSnapshot:
     return told[-1]
 
 
-def _same(server: NatsServer, options: ArchiveOptions, *event_types: str) -> int:
-    return asyncio.run(assert_same(server.url, options.place, *(event_types or TYPES)))
+def _same(store: NatsServer, options: ArchiveOptions, *event_types: str) -> int:
+    return asyncio.run(assert_same(store.url, options.place, *(event_types or TYPES)))
 
 
-def test_a_log_that_is_not_there_yet_is_waited_for(server: NatsServer, tmp_path: Path) -> None:
+def test_a_log_that_is_not_there_yet_is_waited_for(store: NatsServer, tmp_path: Path) -> None:
     """With words on the way; ``once`` gives up after a while, and a stop ends it."""
-    options = _options(server, tmp_path, once=False)
-    _fill(server, 0, 3)
-    server.kill()
+    options = _options(store, tmp_path, once=False)
+    _fill(store, 0, 3)
+    store.kill()
     told: list[ArchiveSnapshot] = []
 
     def begin(snapshot: ArchiveSnapshot) -> None:
         told.append(snapshot)
-        server.start()
+        store.start()
 
     known = wait_for_log(options, threading.Event(), tell=begin)
     assert known is not None
     assert known.reached["storm"] == Reach(0, 3)
     assert (told[0].stage, len(told)) == ("starting", 1)
     assert "trying again in 1 s" in str(told[0].error)
-    server.kill()
+    store.kill()
     with pytest.raises(Unreached, match="NATS connect failed"):
         wait_for_log(replace(options, once=True, wait_s=0), threading.Event(), tell=told.append)
     stop = threading.Event()
@@ -100,11 +93,11 @@ def test_a_log_that_is_not_there_yet_is_waited_for(server: NatsServer, tmp_path:
 
 
 def test_checkpoints_may_be_damaged_or_lost(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """Once; again; without the last commit; without a checkpoint: everything once, bit by bit."""
-    options = _options(server, tmp_path, max_records=50)
-    _fill(server, 0, 60)
+    options = _options(store, tmp_path, max_records=50)
+    _fill(store, 0, 60)
     told = _run(spark, options)
     assert (told.archived, told.lag) == (120, 0)
     assert told.event_types == {"storm": Reach(60, 60), "flood": Reach(60, 60)}
@@ -115,29 +108,29 @@ def test_checkpoints_may_be_damaged_or_lost(
     last = max(int(item.name) for item in commits.iterdir() if item.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
-    _fill(server, 60, 70)
+    _fill(store, 60, 70)
     _run(spark, options)
-    assert _same(server, options) == 140
+    assert _same(store, options) == 140
     shutil.rmtree(options.books.path)
-    _fill(server, 70, 75)
+    _fill(store, 70, 75)
     assert (_run(spark, options)).archived == 10
-    assert _same(server, options) == 150
+    assert _same(store, options) == 150
 
 
 def test_a_checkpoint_that_spark_refuses_is_set_aside(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """One left by a kill at the first offset, one that only Spark knows to be wrong: it goes on."""
-    options = _options(server, tmp_path)
+    options = _options(store, tmp_path)
     books = Path(options.books.path)
-    _fill(server, 0, 3)
+    _fill(store, 0, 3)
     (books / "offsets").mkdir(parents=True)
     (books / "offsets" / ".0.95e2195e.tmp").touch()
     told: list[ArchiveSnapshot] = []
     ArchiveJob(spark, options, tell=told.append).run()
     assert f"is set aside as {books}.refused-1: it has no whole offset" in str(told[0].error)
     assert (told[-1].stage, told[-1].archived) == ("stopped", 6)
-    _fill(server, 3, 4)
+    _fill(store, 3, 4)
     offset = books / "offsets" / "0"
     offset.write_text(offset.read_text().replace("v1", "v99"))
     (books / "offsets" / ".0.crc").unlink()
@@ -145,36 +138,36 @@ def test_a_checkpoint_that_spark_refuses_is_set_aside(
     ArchiveJob(spark, options, tell=told.append).run()
     assert any(f"is set aside as {books}.refused-2: " in str(item.error) for item in told)
     assert (told[-1].stage, told[-1].archived) == ("stopped", 2)
-    assert _same(server, options) == 8
+    assert _same(store, options) == 8
 
 
 def test_a_commit_counts_though_what_follows_it_fails(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """Delta's own checkpoint behind a commit cannot be written: nothing is lost or done twice."""
-    options = _options(server, tmp_path)
-    _fill(server, 0, 5)
+    options = _options(store, tmp_path)
+    _fill(store, 0, 5)
     _run(spark, options)
     block_checkpoints(options.place)
-    _fill(server, 5, 8)
+    _fill(store, 5, 8)
     assert _run(spark, options).archived == 6
-    assert _same(server, options) == 16
+    assert _same(store, options) == 16
 
 
 def test_tables_made_by_others_are_brought_up_to_date(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """A column that an older version did not have is added; one of the user's own stays."""
-    options = _options(server, tmp_path, event_types=("flood",))
+    options = _options(store, tmp_path, event_types=("flood",))
     older = pa.schema([item for item in NOTIFICATION_TABLE if item.name != "polygon"])
     DeltaTable.create(
         options.place.table(NOTIFICATIONS),
         older.append(pa.field("remark", pa.string())),
         partition_by=list(PARTITION),
     )
-    _fill(server, 0, 10)
+    _fill(store, 0, 10)
     assert (_run(spark, options)).archived == 10
-    _same(server, options, "flood")
+    _same(store, options, "flood")
     assert archived(options.place, "storm") == []
     table = find(options.place, NOTIFICATIONS)
     assert table is not None
@@ -182,11 +175,11 @@ def test_tables_made_by_others_are_brought_up_to_date(
 
 
 def test_it_goes_on_through_an_outage_of_nats(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """Nor does it end when somebody stops its query; it does when it is told to."""
-    options = _options(server, tmp_path, once=False)
-    _fill(server, 0, 5)
+    options = _options(store, tmp_path, once=False)
+    _fill(store, 0, 5)
     told: list[ArchiveSnapshot] = []
     stop = threading.Event()
 
@@ -196,11 +189,11 @@ def test_it_goes_on_through_an_outage_of_nats(
             query.stop()
         await _until(lambda: "ended, and not by us" in str(told[-1].error))
         await _until(lambda: told[-1].error is None)
-        server.kill()
+        store.kill()
         await _until(lambda: told[-1].error is not None)
         assert told[-1].stage == "running"
-        server.start()
-        await _filled(server, 5, 12)
+        store.start()
+        await _filled(store, 5, 12)
         await _until(lambda: told[-1].archived == 24)
 
     # The job has the main thread, as Spark likes it.
@@ -210,20 +203,20 @@ def test_it_goes_on_through_an_outage_of_nats(
         ArchiveJob(spark, options, tell=told.append, stop=stop).run()
         done.result()
     assert told[-1].stage == "stopped"
-    assert _same(server, options) == 24
+    assert _same(store, options) == 24
 
 
 def test_what_waiting_cannot_mend_ends_the_job(
-    spark: SparkSession, server: NatsServer, tmp_path: Path
+    spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
     """At once and in one line, also when it would run for ever; mended, it goes on."""
-    options = _options(server, tmp_path)
-    _fill(server, 0, 5)
+    options = _options(store, tmp_path)
+    _fill(store, 0, 5)
     _run(spark, options)
     table = Path(options.place.table(NOTIFICATIONS))
     table.rename(tmp_path / "aside")
     told: list[ArchiveSnapshot] = []
-    for_ever = _options(server, tmp_path, once=False)
+    for_ever = _options(store, tmp_path, once=False)
     with pytest.raises(ArchiveFailed, match=r"^the checkpoint says that 'flood' is .*") as error:
         ArchiveJob(spark, for_ever, tell=told.append).run()
     assert "\n" not in str(error.value)
@@ -231,4 +224,4 @@ def test_what_waiting_cannot_mend_ends_the_job(
     shutil.rmtree(table)
     (tmp_path / "aside").rename(table)
     _run(spark, options)
-    assert _same(server, options) == 10
+    assert _same(store, options) == 10

@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.lake import filled, record
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 from support.source import SAMPLES, append, fill, on_backend, read_batch
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
@@ -36,13 +36,6 @@ from aviso_server.pipeline.maintain.replace import replace_files
 from aviso_server.pipeline.source.columns import MARKED
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[NatsServer]:
-    """A server of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 def _replace(place: Place, old: Sequence[TableFile], records: Sequence[Record]) -> None:

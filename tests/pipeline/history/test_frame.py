@@ -1,6 +1,5 @@
 """Lake and log as one DataFrame."""
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from backends.contract import OPEN
 from pyspark.sql import DataFrame, SparkSession
 from support.carried import archive
 from support.lake import BEGIN_NS, filled, record
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 from support.source import SAMPLES, append, fill, on_backend, read_batch
 
 from aviso_server.core.filter import Filter
@@ -25,13 +24,6 @@ from aviso_server.pipeline.history.frame import FEW, TABLE, answer
 from aviso_server.pipeline.history.plan import make_plan, question
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[NatsServer]:
-    """A log of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
 """The log and the clock as one stream, read without Spark."""
 
 import pickle
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 from support.source import fill
 
 from aviso_server.pipeline.live.expected import DAY_S, US, CyclePart
@@ -17,13 +14,6 @@ from aviso_server.pipeline.source.options import read_options
 ALL = ReadAllAvailable()
 DAY = 20_000 * DAY_S
 EVENING = CyclePart("ev", "1800", "", "24", 3600)
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[NatsServer]:
-    """A NATS server of the test's own."""
-    with nats_server(tmp_path) as running:
-        yield running
 
 
 class Watch:
@@ -37,9 +27,9 @@ class Watch:
         return round(self.s * US)
 
 
-def reader(server: NatsServer, watch: Watch, *parts: CyclePart) -> LiveReader:
+def reader(store: NatsServer, watch: Watch, *parts: CyclePart) -> LiveReader:
     """A reader that ticks every ten seconds and waits for a minute."""
-    options = read_options({"servers": server.url, "eventType": "*"})
+    options = read_options({"servers": store.url, "eventType": "*"})
     return LiveReader(options, parts, tick_s=10, settle_s=60, clock=watch)
 
 
@@ -52,12 +42,12 @@ def rows(made: LiveReader, start: dict[str, int], end: dict[str, int]) -> list[d
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_news_and_ticks(server: NatsServer) -> None:
+def test_news_and_ticks(store: NatsServer) -> None:
     """All that is new, and the clock; alerts are not read; nothing new is no micro-batch."""
-    fill(server.url, 2)
-    fill(server.url, 3, event_type="aviso_alert")
+    fill(store.url, 2)
+    fill(store.url, 3, event_type="aviso_alert")
     watch = Watch()
-    made = reader(server, watch)
+    made = reader(store, watch)
     start = made.initialOffset()
     assert start == {"ev": 1, CLOCK: 0}
     watch.s = DAY + 19
@@ -77,10 +67,10 @@ def test_news_and_ticks(server: NatsServer) -> None:
     assert tick["since"].timestamp() == DAY + 10  # type: ignore[attr-defined]
 
 
-def test_what_falls_due(server: NatsServer) -> None:
+def test_what_falls_due(store: NatsServer) -> None:
     """Once, a minute after its time; never in the first micro-batch, and never twice."""
     watch = Watch()
-    made = reader(server, watch, EVENING)
+    made = reader(store, watch, EVENING)
     offset = made.initialOffset()
     told: list[list[object]] = []
     for after_s in (-30, 0, 59, 60, 70, DAY_S):
@@ -95,19 +85,19 @@ def test_what_falls_due(server: NatsServer) -> None:
     assert (due["event_type"], due["group"], due["part"]) == ("ev", "", "24")
 
 
-def test_after_a_long_absence(server: NatsServer) -> None:
+def test_after_a_long_absence(store: NatsServer) -> None:
     """What fell due meanwhile is told, but nothing from before the last week."""
     watch = Watch()
-    made = reader(server, watch, EVENING)
+    made = reader(store, watch, EVENING)
     watch.s = DAY + 30 * DAY_S
     found = rows(made, {CLOCK: DAY * US}, made.latestOffset({CLOCK: DAY * US}, ALL))
     assert [row["row"] for row in found] == [TICKED, *[FELL_DUE] * 7]
 
 
-def test_available_now_stops_the_clock(server: NatsServer) -> None:
+def test_available_now_stops_the_clock(store: NatsServer) -> None:
     """A query that ends by itself sees one time only."""
     watch = Watch()
-    made = reader(server, watch)
+    made = reader(store, watch)
     watch.s = DAY
     made.prepareForTriggerAvailableNow()
     watch.s = DAY + 100

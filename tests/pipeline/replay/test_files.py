@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from support.carried import archive
 from support.config import document, on_jetstream, settings
 from support.farlake import far_lakes
 from support.lake import filled, record
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 from support.server import connected
 from support.source import RING
 
@@ -33,13 +32,6 @@ from aviso_server.pipeline.replay.options import (
 from aviso_server.pipeline.replay.parts import Folder
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[NatsServer]:
-    """A log of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """The nats transport, read as plain Python from a real server."""
 
 import json
-from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,6 @@ from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamRepl
 from aviso_server.pipeline.source.nats import gaps
 from aviso_server.pipeline.source.options import read_options
 from aviso_server.pipeline.source.ranges import Range
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[NatsServer]:
-    """A server of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 def test_rows_are_what_was_stored(store: NatsServer) -> None:

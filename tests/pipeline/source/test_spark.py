@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from support.config import SCHEMAS, on_jetstream, settings
-from support.nats import NatsServer, nats_server
+from support.nats import NatsServer
 from support.server import connected
 from support.source import SAMPLES, batch, fill
 
@@ -22,13 +22,6 @@ from aviso_server.core.moment import rfc3339
 from aviso_server.pipeline import register
 
 _Result = TypeVar("_Result")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[NatsServer]:
-    """A server of the test's own."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
 
 
 @pytest.fixture
