@@ -139,7 +139,7 @@ def _check_findings(options: ReportOptions) -> None:
 
 def _check_page(text: str) -> None:
     assert "<script" not in text
-    assert "alert(&#x27;x&#x27;)" in text
+    assert "alert(&#39;x&#39;)" in text
     assert "\u202e" not in text
     assert text.count("<title>Notifications,") == 1
     # Nothing is fetched: there is no address in it at all.
