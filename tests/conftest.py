@@ -1,10 +1,14 @@
 """Shared fixtures: the event loop, and silence from the logger."""
 
+from pathlib import Path
+
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from support.fuzz import LONG, examples
 from support.workers import pytest_configure, pytest_xdist_make_scheduler
+
+from aviso_server.lake.layout import Place
 
 __all__ = ["pytest_configure", "pytest_xdist_make_scheduler"]
 
@@ -31,6 +35,12 @@ def _quiet() -> None:
         wrapper_class=structlog.make_filtering_bound_logger(50),
         logger_factory=structlog.ReturnLoggerFactory(),
     )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Where a lake may be; nothing is there yet."""
+    return Place(str(tmp_path / "lake"))
 
 
 @pytest.hookimpl(trylast=True)

@@ -47,9 +47,8 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
     assert (code, said in output.replace("\n", " ")) == (2, True), output
 
 
-def test_bad_places_and_questions(tmp_path: Path) -> None:
+def test_bad_places_and_questions(place: Place, tmp_path: Path) -> None:
     """Exit code 1 and one line, without a stack trace."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(1, "ev")])
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(document()))
@@ -69,9 +68,8 @@ def test_bad_places_and_questions(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_there_already(tmp_path: Path) -> None:
+def test_what_is_there_already(place: Place, tmp_path: Path) -> None:
     """Files are not written over, nor ledgers; a replay that is complete only says so."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(n, "ev") for n in range(1, 4)])
     # Spark would not be found there, and that would be the error.
     known = ("--lake", place.path, "--master", "spark://127.0.0.1:1")

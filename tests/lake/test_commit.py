@@ -1,65 +1,53 @@
 """Commits to the lake: each sequence once, whoever commits and however often."""
 
-import threading
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lake import filled, record
+from support.lake import at_once, filled, record, sequences, table_of
 
 from aviso_server.lake import files
 from aviso_server.lake.commit import archived_through, commit
 from aviso_server.lake.files import FileWriter
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.record import records_to_batch
-from aviso_server.lake.table import ensure, find
+from aviso_server.lake.table import ensure
 
 DAY_NS = 86_400_000_000_000
 
 
 def _rows(place: Place) -> pa.Table:
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(place)
     return table.to_pyarrow_table().sort_by(
         [("event_type", "ascending"), ("sequence", "ascending")]
     )
 
 
-def _sequences(place: Place, event_type: str) -> list[int]:
-    rows = _rows(place)
-    return list(rows.filter(pc.equal(rows["event_type"], event_type))["sequence"].to_pylist())
-
-
-def test_rows_and_marks_become_visible_together(tmp_path: Path) -> None:
+def test_rows_and_marks_become_visible_together(place: Place) -> None:
     """A commit adds rows and says how far the log was considered, holes included."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(n, "mars") for n in (1, 2, 5)], marks={"mars": 7, "empty": 3})
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(place)
     assert archived_through(table, "mars") == 7
     assert archived_through(table, "empty") == 3
     assert archived_through(table, "never") == 0
-    assert _sequences(place, "mars") == [1, 2, 5]
+    assert sequences(place) == [1, 2, 5]
 
 
-def test_a_batch_tried_twice_lands_once_and_leaves_no_files(tmp_path: Path) -> None:
+def test_a_batch_tried_twice_lands_once_and_leaves_no_files(place: Place, tmp_path: Path) -> None:
     """What is there already is not added, and the files of the second try are removed."""
-    place = Place(str(tmp_path / "lake"))
     records = [record(n, "mars") for n in range(1, 6)]
     assert filled(place, records).rows == 5
     assert filled(place, records).rows == 0
-    assert _sequences(place, "mars") == [1, 2, 3, 4, 5]
+    assert sequences(place) == [1, 2, 3, 4, 5]
     assert len(list((tmp_path / "lake").rglob("*.parquet"))) == 1
 
 
-def test_days_and_event_types_are_partitions(tmp_path: Path) -> None:
+def test_days_and_event_types_are_partitions(place: Place, tmp_path: Path) -> None:
     """Files are cut at midnight UTC, and any name can be an event type."""
-    place = Place(str(tmp_path / "lake"))
     names = ["mars", "été/../x y%", "a=b"]
     records = [record(n, name, ns=DAY_NS * 20_000 - 2 + n) for name in names for n in (1, 2, 3)]
     filled(place, records)
@@ -70,9 +58,8 @@ def test_days_and_event_types_are_partitions(tmp_path: Path) -> None:
     assert sum(1 for _ in (tmp_path / "lake" / NOTIFICATIONS).rglob("*.parquet")) == 6
 
 
-def test_statistics_hold_every_row(tmp_path: Path) -> None:
+def test_statistics_hold_every_row(place: Place) -> None:
     """Files say which sequences, times and places they hold, never too narrowly."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(n, "mars", ns=1_700_000_000_123_456_789 + n) for n in range(1, 4)])
     table = DeltaTable(place.table(NOTIFICATIONS))
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -84,9 +71,8 @@ def test_statistics_hold_every_row(tmp_path: Path) -> None:
     assert actions[0]["min.time"] <= min(times) <= max(times) <= actions[0]["max.time"]
 
 
-def test_a_clock_that_steps_back_over_midnight(tmp_path: Path) -> None:
+def test_a_clock_that_steps_back_over_midnight(place: Place) -> None:
     """Each row is in the day of its own time, though first and last are of one day."""
-    place = Place(str(tmp_path / "lake"))
     midnight = DAY_NS * 20_000
     times = [midnight - 2, midnight + 1, midnight - 1, midnight + 2, midnight - 1]
     filled(place, [record(n, "mars", ns=ns) for n, ns in enumerate(times, 1)])
@@ -95,9 +81,7 @@ def test_a_clock_that_steps_back_over_midnight(tmp_path: Path) -> None:
     assert rows["day"].to_pylist() == [time.date() for time in rows["time"].to_pylist()]
 
 
-@settings(
-    max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["mars", "diss"]), st.integers(0, 20), st.integers(1, 20)),
@@ -115,54 +99,40 @@ def test_overlapping_batches_add_each_sequence_once(
         filled(place, [record(n, name) for n in range(begin, begin + count)])
         reached[name] = max(reached.get(name, 0), begin + count - 1)
     for name, last in reached.items():
-        assert _sequences(place, name) == list(range(1, last + 1))
+        assert sequences(place, name) == list(range(1, last + 1))
 
 
-def test_two_writers_at_once_add_each_sequence_once(tmp_path: Path) -> None:
+def test_two_writers_at_once_add_each_sequence_once(place: Place) -> None:
     """Jobs that run side by side by mistake do not double anything."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(1, "mars")])
-    begin = threading.Barrier(4)
 
     def work() -> None:
-        begin.wait()
         for last in range(2, 12):
             filled(place, [record(n, "mars") for n in range(2, last + 1)])
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert _sequences(place, "mars") == list(range(1, 12))
+    at_once(*[work] * 4)
+    assert sequences(place) == list(range(1, 12))
 
 
 def test_writers_that_come_first_together_make_one_table(tmp_path: Path) -> None:
     """A table that somebody else is just making is no error."""
     for number in range(5):
         place = Place(str(tmp_path / f"lake{number}"))
-        begin = threading.Barrier(4)
         made: list[int] = []
 
-        def work(
-            place: Place = place, begin: threading.Barrier = begin, made: list[int] = made
-        ) -> None:
-            begin.wait()
+        def work(place: Place = place, made: list[int] = made) -> None:
             made.append(ensure(place, NOTIFICATIONS).version())
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(*[work] * 4)
         assert made == [0] * 4
 
 
-def test_long_files_are_cut_into_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_files_are_cut_into_groups(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Readers can take a part of a file."""
     monkeypatch.setattr(files, "ROWS_PER_GROUP", 10)
     monkeypatch.setattr(files, "ROWS_PER_FILE", 50)
-    place = Place(str(tmp_path / "lake"))
     writer = FileWriter(place)
     for begin in range(1, 120, 7):
         writer.write(records_to_batch([record(n, "mars") for n in range(begin, begin + 7)]))
@@ -175,13 +145,14 @@ def test_long_files_are_cut_into_groups(tmp_path: Path, monkeypatch: pytest.Monk
     whole = pq.ParquetFile(tmp_path / "lake" / NOTIFICATIONS / written[0].path)
     assert [whole.metadata.row_group(n).num_rows for n in range(6)] == [10, 10, 10, 10, 10, 6]
     commit(place, written, {"mars": 119})
-    assert _sequences(place, "mars") == list(range(1, 120))
+    assert sequences(place) == list(range(1, 120))
 
 
-def test_heavy_rows_make_small_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heavy_rows_make_small_groups(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a reader must hold at once is bounded in bytes too."""
     monkeypatch.setattr(files, "BYTES_PER_GROUP", 5000)
-    place = Place(str(tmp_path / "lake"))
     writer = FileWriter(place)
     heavy = [record(n, identifier={"a": "x" * 900}) for n in range(1, 41)]
     writer.write(records_to_batch(heavy[:30]))
@@ -192,7 +163,7 @@ def test_heavy_rows_make_small_groups(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sum(sizes) == 40
     assert max(sizes) <= 5
     commit(place, [written], {"mars": 40})
-    assert _sequences(place, "mars") == list(range(1, 41))
+    assert sequences(place) == list(range(1, 41))
 
 
 def test_discarded_files_are_gone(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Dead letters are written once and come back in their place."""
 
-from pathlib import Path
-
 import pyarrow as pa
 from deltalake import DeltaTable
 
@@ -19,9 +17,8 @@ def letters(event_type: str, *sequences: int) -> pa.Table:
     return pa.Table.from_pylist(rows, DEAD_LETTER_TABLE)
 
 
-def test_letters_are_written_once(tmp_path: Path) -> None:
+def test_letters_are_written_once(place: Place) -> None:
     """A batch that is tried again adds nothing; one that goes further adds what is new."""
-    place = Place(str(tmp_path / "lake"))
     both = pa.concat_tables([letters("mars", 1, 4), letters("diss", 2)])
     assert append_dead_letters(place, both) == 3
     assert append_dead_letters(place, both) == 0
@@ -36,9 +33,8 @@ def test_letters_are_written_once(tmp_path: Path) -> None:
     ]
 
 
-def test_letters_are_found_by_range(tmp_path: Path) -> None:
+def test_letters_are_found_by_range(place: Place) -> None:
     """Each look sees what was written before it."""
-    place = Place(str(tmp_path / "lake"))
     seen = DeadLetterTable(place)
     assert seen.look().rows("mars", 1, 9) is None
     append_dead_letters(place, letters("mars", 1, 4, 7))

@@ -56,12 +56,6 @@ def letters(items: Sequence[Unreadable], event_type: str = "mixed") -> pa.Table:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    """An empty folder for a lake."""
-    return Place(str(tmp_path / "lake"))
-
-
-@pytest.fixture
 async def lake(place: Place) -> AsyncIterator[Lake]:
     """The lake there, looked at afresh for every question."""
     opened = Lake(place, refresh_s=0)

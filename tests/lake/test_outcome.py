@@ -73,18 +73,16 @@ def test_a_store_that_goes_away_after_the_commit_takes_nothing_with_it(lake: Far
     assert assert_whole(lake.direct).mark == 2
 
 
-def test_a_checkpoint_that_cannot_be_written_undoes_no_commit(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_undoes_no_commit(place: Place) -> None:
     """Delta writes one behind every hundredth commit; on a full disk that fails by itself."""
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(1)])
     block_checkpoints(place)
     assert filled(place, [record(2)]).rows == 1
     assert assert_whole(place).mark == 2
 
 
-def test_a_file_that_the_table_refers_to_is_not_discarded(tmp_path: Path) -> None:
+def test_a_file_that_the_table_refers_to_is_not_discarded(place: Place) -> None:
     """Whoever asks for it; one that it does not refer to is."""
-    place = Place(str(tmp_path / "lake"))
     writer = FileWriter(place)
     writer.write(records_to_batch([record(1)]))
     (file,) = writer.close()

@@ -3,13 +3,12 @@
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from support.lake import everything, filled, record
+from support.lake import at_once, everything, filled, record
 from support.s3 import object_store, options
 
 from aviso_server.core.constraint import Kind, NumberRange
@@ -50,18 +49,12 @@ def test_writers_in_an_object_store_do_not_overwrite_each_other(store: Place) ->
     """Conditional puts make each commit the only one of its version."""
     place = Place(f"{store.path}/two", store.options)
     filled(place, [record(1)])
-    begin = threading.Barrier(3)
 
     def work() -> None:
-        begin.wait()
         for last in range(2, 6):
             filled(place, [record(n) for n in range(2, last + 1)])
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[work] * 3)
     table = DeltaTable(place.table(NOTIFICATIONS), storage_options=dict(place.options))
     assert sorted(table.to_pyarrow_table()["sequence"].to_pylist()) == [1, 2, 3, 4, 5]
 
@@ -127,9 +120,8 @@ def _varied(n: int) -> Record:
     return record(n, identifier={"level": str(n % 10), "region": "north"}, geometry=area)
 
 
-async def test_other_tools_read_the_same_notifications(tmp_path: Path) -> None:
+async def test_other_tools_read_the_same_notifications(place: Place) -> None:
     """DuckDB and Polars agree with the server on what is there and what a filter means."""
-    place = Place(str(tmp_path / "lake"))
     for begin in (1, 101, 201):
         filled(place, [_varied(n) for n in range(begin, begin + 100)])
     lake = Lake(place)

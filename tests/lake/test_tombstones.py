@@ -1,14 +1,14 @@
 """Ranges that are hidden: merged, looked up quickly, and never forgotten."""
 
-import threading
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lake import at_once
 
 from aviso_server.lake import tombstones
 from aviso_server.lake.layout import DELETED, LOST, TOMBSTONES, WIPED, Place
@@ -45,9 +45,8 @@ def test_a_million_deletions_side_by_side_are_one_range() -> None:
     assert Intervals.merged(first, first).pairs() == ((0, 999_999),)
 
 
-def test_tombstones_add_up(tmp_path: Path) -> None:
+def test_tombstones_add_up(place: Place) -> None:
     """Each look sees what was written before it; kinds are told apart."""
-    place = Place(str(tmp_path / "lake"))
     seen = Tombstones(place)
     assert seen.look().hidden == {}
     append_tombstones(place, [("mars", 1, 1), ("diss", 4, 9)], kind=DELETED)
@@ -64,10 +63,9 @@ def test_tombstones_add_up(tmp_path: Path) -> None:
     assert seen.look() is graves
 
 
-def test_many_small_files_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_files_are_put_together(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletions one by one do not make the table slow, whoever is looking meanwhile."""
     monkeypatch.setattr(tombstones, "MANY_FILES", 4)
-    place = Place(str(tmp_path / "lake"))
     seen = Tombstones(place)
     for n in range(1, 12):
         append_tombstones(place, [("mars", n, n)], kind=DELETED)
@@ -75,19 +73,12 @@ def test_many_small_files_are_put_together(tmp_path: Path, monkeypatch: pytest.M
     assert len(DeltaTable(place.table(TOMBSTONES)).file_uris()) < 4
 
 
-def test_deletions_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+def test_deletions_at_the_same_time_are_all_kept(place: Place) -> None:
     """Several processes may delete at once."""
-    place = Place(str(tmp_path / "lake"))
-    begin = threading.Barrier(4)
 
     def work(number: int) -> None:
-        begin.wait()
         for n in range(5):
             append_tombstones(place, [("mars", 5 * number + n, 5 * number + n)], kind=DELETED)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(work, number) for number in range(4)))
     assert Tombstones(place).look().hidden["mars"].pairs() == ((0, 19),)

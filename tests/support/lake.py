@@ -1,6 +1,10 @@
 """Lakes filled without Spark."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from deltalake import DeltaTable
 
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Geometry
@@ -8,8 +12,9 @@ from aviso_server.core.notification import Entry, Notification, Record
 from aviso_server.lake.commit import Committed, commit
 from aviso_server.lake.files import FileWriter
 from aviso_server.lake.lake import Lake
-from aviso_server.lake.layout import Place
+from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.record import records_to_batch
+from aviso_server.lake.table import find
 
 BEGIN_NS = 1_767_225_600_000_000_000
 """2026-01-01T00:00:00Z."""
@@ -44,6 +49,19 @@ def filled(
     return commit(place, writer.close(), {**reached, **(marks or {})})
 
 
+def table_of(place: Place, name: str = NOTIFICATIONS) -> DeltaTable:
+    """A table of the lake, which is there."""
+    table = find(place, name)
+    assert table is not None
+    return table
+
+
+def sequences(place: Place, event_type: str = "mars") -> list[int]:
+    """Those that the lake has of an event type, hidden ones too, ascending."""
+    rows = table_of(place).to_pyarrow_table(filters=[("event_type", "=", event_type)])
+    return sorted(rows["sequence"].to_pylist())
+
+
 async def everything(
     lake: Lake,
     event_type: str,
@@ -63,3 +81,15 @@ async def everything(
         found += piece.entries
         first = piece.following
     return found
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Do them in threads that begin together; what fails in one of them is raised."""
+    begin = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> None:
+        begin.wait()
+        work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        list(pool.map(run, works))

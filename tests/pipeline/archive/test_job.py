@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from support.archived import archived, assert_same
 from support.farlake import block_checkpoints
+from support.lake import table_of
 from support.log import fill, log_at
 from support.nats import NatsServer
 
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
-from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.job import (
     ArchiveFailed,
     ArchiveJob,
@@ -169,9 +169,7 @@ def test_tables_made_by_others_are_brought_up_to_date(
     assert (_run(spark, options)).archived == 10
     _same(store, options, "flood")
     assert archived(options.place, "storm") == []
-    table = find(options.place, NOTIFICATIONS)
-    assert table is not None
-    assert {"polygon", "remark"} <= set(table.to_pyarrow_table().column_names)
+    assert {"polygon", "remark"} <= set(table_of(options.place).to_pyarrow_table().column_names)
 
 
 def test_it_goes_on_through_an_outage_of_nats(

@@ -7,13 +7,12 @@ mark says what is readable; when the fault is gone, trying again completes it.
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from support.farlake import assert_whole, block_checkpoints, far_lakes
-from support.lake import filled, record
+from support.lake import filled, record, table_of
 from support.lossy import When
 
 from aviso_server.core.errors import AvisoError
@@ -96,9 +95,7 @@ class Maintain:
 
     def step(self, place: Place) -> None:
         """Put all files together."""
-        table = find(place, NOTIFICATIONS)
-        assert table is not None
-        found = inventory(table)
+        found = inventory(table_of(place))
         if len(found) == 1:
             return
         item = Rewrite("mars", found[0].day, tuple(found))
@@ -183,9 +180,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return made
 
 
-def test_on_a_disk(tmp_path: Path, calls: Calls, job: Job) -> None:
+def test_on_a_disk(place: Place, calls: Calls, job: Job) -> None:
     """At each call into delta-rs."""
-    place = Place(str(tmp_path / "lake"))
     for _ in range(2):
         job.prepare(place)
         calls.plan(0, Fault("before"))
@@ -199,9 +195,8 @@ def test_on_a_disk(tmp_path: Path, calls: Calls, job: Job) -> None:
             _try(job, place, healed=place, heal=lambda: calls.plan(0, Fault("before")))
 
 
-def test_where_no_checkpoint_can_be_written(tmp_path: Path, job: Job) -> None:
+def test_where_no_checkpoint_can_be_written(place: Place, job: Job) -> None:
     """The table's own, which Delta writes behind a commit: the step succeeds."""
-    place = Place(str(tmp_path / "lake"))
     for _ in range(2):
         job.prepare(place)
         job.step(place)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.lake import record
+from support.lake import record, table_of
 
 from aviso_server.core.notification import Record, Unreadable
 from aviso_server.lake.commit import archived_through
@@ -53,9 +53,8 @@ def _sequences(place: Place, table: str) -> list[int]:
     return [] if found is None else sorted(found.to_pyarrow_table()["sequence"].to_pylist())
 
 
-def test_one_commit_for_all_tasks(tmp_path: Path) -> None:
+def test_one_commit_for_all_tasks(place: Place) -> None:
     """Notifications, dead letters, losses and marks of several tasks become visible together."""
-    place = Place(str(tmp_path))
     reports = [
         _task(place, _letter(7), _notifications([record(8)]), _read(7, 8)),
         _task(
@@ -71,27 +70,20 @@ def test_one_commit_for_all_tasks(tmp_path: Path) -> None:
     assert find(place, NOTIFICATIONS) is None
     LakeWriter(place).commit([*reports, None], 0)
     assert _sequences(place, NOTIFICATIONS) == [3, 4, 6, 8]
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(place)
     assert archived_through(table, "mars") == 8
     assert archived_through(table, "diss") == 20
-    dead = find(place, DEAD_LETTERS)
-    assert dead is not None
-    rows = dead.to_pyarrow_table().sort_by("sequence").to_pylist()
+    rows = table_of(place, DEAD_LETTERS).to_pyarrow_table().sort_by("sequence").to_pylist()
     assert [(row["sequence"], row["problem"], row["raw"]) for row in rows] == [
         (5, "bad", b'{"x":1}'),
         (7, "bad", b"{}"),
     ]
-    graves = find(place, TOMBSTONES)
-    assert graves is not None
-    assert [(g["first"], g["last"], g["kind"]) for g in graves.to_pyarrow_table().to_pylist()] == [
-        (1, 2, "lost")
-    ]
+    (grave,) = table_of(place, TOMBSTONES).to_pyarrow_table().to_pylist()
+    assert (grave["first"], grave["last"], grave["kind"]) == (1, 2, "lost")
 
 
-def test_a_micro_batch_tried_again_changes_nothing(tmp_path: Path) -> None:
+def test_a_micro_batch_tried_again_changes_nothing(place: Place) -> None:
     """Also when the driver died between the dead letters and the notifications."""
-    place = Place(str(tmp_path))
     batches = [_notifications([record(1)]), _letter(2), _notifications([record(3)]), _read(1, 3)]
     letters.append(place, [_task(place, *batches).letters])
     for _ in range(2):
@@ -115,9 +107,8 @@ def test_many_dead_letters_go_through_files(
     assert list((tmp_path / DEAD_LETTERS / letters.STAGED).iterdir()) == []
 
 
-def test_letters_without_a_time_are_letters(tmp_path: Path) -> None:
+def test_letters_without_a_time_are_letters(place: Place) -> None:
     """Not even that could be read of them."""
-    place = Place(str(tmp_path))
     LakeWriter(place).commit([_task(place, _letter(1, at_ns=0), _read(1, 1))], 0)
     assert _sequences(place, DEAD_LETTERS) == [1]
 
@@ -134,9 +125,8 @@ def test_an_aborted_micro_batch_leaves_no_files(
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
-def test_a_commit_that_failed_may_still_succeed(tmp_path: Path) -> None:
+def test_a_commit_that_failed_may_still_succeed(place: Place) -> None:
     """Spark asks to abort while a commit that it gave up may be under way: its files stay."""
-    place = Place(str(tmp_path))
     report = _task(place, _notifications([record(1)]), _read(1, 1))
     LakeWriter(place).abort([report], 0)
     LakeWriter(place).commit([report], 0)
@@ -164,8 +154,7 @@ def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         writer.write(iter([_notifications([record(1)])]))
 
 
-def test_an_empty_micro_batch_commits_nothing(tmp_path: Path) -> None:
+def test_an_empty_micro_batch_commits_nothing(place: Place) -> None:
     """Spark runs one now and then; no version of a table is made for it."""
-    place = Place(str(tmp_path))
     LakeWriter(place).commit([TaskReport(), None], 3)
     assert find(place, NOTIFICATIONS) is None

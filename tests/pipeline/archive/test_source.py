@@ -11,6 +11,7 @@ import nats
 import pytest
 from backends.jetstream.conftest import accounts
 from support.archived import archived, assert_same
+from support.lake import table_of
 from support.log import everything, fill, log_at
 from support.microbatch import MOMENTS, Checkpoint, Died, archive
 from support.nats import NatsServer, nats_server
@@ -19,7 +20,6 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.messages import IDENTIFIER
 from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
-from aviso_server.lake.table import find
 from aviso_server.pipeline.archive.source import LakeBehind
 from aviso_server.pipeline.history.plan import make_plan, question
 from aviso_server.pipeline.source.agreement import LogReplaced
@@ -44,9 +44,9 @@ def url(server: NatsServer, request: pytest.FixtureRequest) -> str:
     return f"nats://a{account}:p@127.0.0.1:{server.port}"
 
 
-async def test_everything_arrives_in_micro_batches(url: str, tmp_path: Path) -> None:
+async def test_everything_arrives_in_micro_batches(url: str, place: Place) -> None:
     """Several event types, places and odd characters; a limit makes several commits."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(60))
         await fill(log, "flood", range(25))
@@ -56,10 +56,10 @@ async def test_everything_arrives_in_micro_batches(url: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_it_may_die_anywhere(url: str, tmp_path: Path, seed: int) -> None:
+async def test_it_may_die_anywhere(url: str, place: Place, seed: int) -> None:
     """Killed at random places, checkpoint damaged or lost in between: each sequence once."""
     draw = random.Random(seed)
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     written = 0
     for moment in draw.sample(MOMENTS * 2, 12):
         async with log_at(url) as log:
@@ -88,9 +88,8 @@ async def test_it_may_die_anywhere(url: str, tmp_path: Path, seed: int) -> None:
     await assert_same(url, place, *TYPES)
 
 
-async def test_what_is_no_notification_becomes_a_dead_letter(url: str, tmp_path: Path) -> None:
+async def test_what_is_no_notification_becomes_a_dead_letter(url: str, place: Place) -> None:
     """With the reason and the stored message; the rest is archived."""
-    place = Place(str(tmp_path))
     async with log_at(url) as log:
         await fill(log, "storm", range(3))
         await _intrude(url, "storm.north.7", b'"odd"')
@@ -99,22 +98,15 @@ async def test_what_is_no_notification_becomes_a_dead_letter(url: str, tmp_path:
     await archive(place, {"servers": url}, Checkpoint())
     assert archived(place, "storm") == [entry for entry in found if isinstance(entry, Record)]
     (odd,) = [entry for entry in found if isinstance(entry, Unreadable)]
-    table = find(place, DEAD_LETTERS)
-    assert table is not None
-    (row,) = table.to_pyarrow_table().to_pylist()
-    assert (row["event_type"], row["sequence"], row["time_ns"], row["problem"]) == (
-        "storm",
-        odd.sequence,
-        odd.stored_at_ns,
-        odd.reason,
-    )
-    raw = json.loads(row["raw"])
-    assert raw["subject"] == "storm.north.7"
+    (row,) = table_of(place, DEAD_LETTERS).to_pyarrow_table().to_pylist()
+    kept = Unreadable(row["sequence"], row["time_ns"], odd.topic, row["problem"])
+    assert (row["event_type"], kept) == ("storm", odd)
+    assert json.loads(row["raw"])["subject"] == "storm.north.7"
 
 
-async def test_what_was_trimmed_before_it_was_archived(url: str, tmp_path: Path) -> None:
+async def test_what_was_trimmed_before_it_was_archived(url: str, place: Place) -> None:
     """It stops the job; or it is passed over and told by a tombstone."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
         await archive(place, {"servers": url}, checkpoint)
@@ -127,15 +119,13 @@ async def test_what_was_trimmed_before_it_was_archived(url: str, tmp_path: Path)
             await archive(place, {"servers": url}, known)
     await archive(place, {"servers": url, "failOnDataLoss": "false"}, checkpoint)
     assert [item.sequence for item in archived(place, "storm")] == [*range(1, 11), *range(26, 31)]
-    table = find(place, TOMBSTONES)
-    assert table is not None
-    rows = table.to_pyarrow_table().to_pylist()
-    assert [(row["first"], row["last"], row["kind"]) for row in rows] == [(11, 25, "lost")]
+    (row,) = table_of(place, TOMBSTONES).to_pyarrow_table().to_pylist()
+    assert (row["first"], row["last"], row["kind"]) == (11, 25, "lost")
 
 
-async def test_what_the_lake_has_already_is_not_missed(url: str, tmp_path: Path) -> None:
+async def test_what_the_lake_has_already_is_not_missed(url: str, place: Place) -> None:
     """A checkpoint behind the lake, and a log trimmed up to there: nothing is lost."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
         await archive(place, {"servers": url}, checkpoint)
@@ -149,10 +139,9 @@ async def test_what_the_lake_has_already_is_not_missed(url: str, tmp_path: Path)
 
 
 async def test_a_log_that_began_before_us_is_archived_from_where_it_begins(
-    url: str, tmp_path: Path
+    url: str, place: Place
 ) -> None:
     """What was trimmed before there was an archive is nobody's loss."""
-    place = Place(str(tmp_path))
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
         await _trim(url, "STORM", keep=4)
@@ -187,9 +176,9 @@ async def test_a_table_removed_while_the_job_runs_is_noticed(url: str, tmp_path:
         await archive(place, {"servers": url}, checkpoint, most=5, die=remove)
 
 
-async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
+async def test_a_stream_made_anew_is_refused(url: str, place: Place) -> None:
     """Its sequences mean something else now; they are not mixed with the old ones."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
     await archive(place, {"servers": url}, checkpoint)
@@ -211,10 +200,10 @@ async def test_a_stream_made_anew_is_refused(url: str, tmp_path: Path) -> None:
 
 
 async def test_a_stream_replaced_between_two_micro_batches_is_refused(
-    url: str, tmp_path: Path
+    url: str, place: Place
 ) -> None:
     """A running job compares before every batch, not only when it starts."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
 
@@ -231,9 +220,9 @@ async def test_a_stream_replaced_between_two_micro_batches_is_refused(
         await archive(place, {"servers": url}, checkpoint, most=5, die=replace)
 
 
-async def test_a_lost_log_is_waited_for(url: str, tmp_path: Path) -> None:
+async def test_a_lost_log_is_waited_for(url: str, place: Place) -> None:
     """An empty stream contradicts nothing: the job goes on when the server does, above the mark."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
     await archive(place, {"servers": url}, checkpoint)
@@ -251,9 +240,9 @@ async def test_a_lost_log_is_waited_for(url: str, tmp_path: Path) -> None:
     assert [item.sequence for item in archived(place, "storm")] == list(range(1, 15))
 
 
-async def test_an_event_type_that_appears_later_is_picked_up(url: str, tmp_path: Path) -> None:
+async def test_an_event_type_that_appears_later_is_picked_up(url: str, place: Place) -> None:
     """Without a restart, and with the old checkpoint."""
-    place, checkpoint = Place(str(tmp_path)), Checkpoint()
+    checkpoint = Checkpoint()
     async with log_at(url) as log:
         await fill(log, "storm", range(3))
         await archive(place, {"servers": url}, checkpoint)

@@ -7,15 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.lake import filled, record
+from support.lake import filled, record, table_of
 
 from aviso_server.core.geometry import Area
 from aviso_server.lake import files
 from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
-from aviso_server.lake.table import find
 from aviso_server.pipeline.audit.examine import Exam, examine_file, examine_letters
 
 SQUARE = Area.of(((0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (2.0, 0.0), (0.0, 0.0)))
@@ -27,9 +26,7 @@ def _lake(folder: Path, sequences: range = range(1, 41)) -> tuple[Place, TableFi
         record(n, identifier={"n": str(n)}, geometry=SQUARE if n % 2 else None) for n in sequences
     ]
     filled(place, made)
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    (file,) = inventory(table)
+    (file,) = inventory(table_of(place))
     return place, file, folder / NOTIFICATIONS / file.name
 
 
@@ -89,7 +86,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, TableFile, b
     return place, file, path.read_bytes()
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_flipped_bit_goes_unnoticed(
     sound: tuple[Place, TableFile, bytes], data: st.DataObject
@@ -153,13 +149,11 @@ def test_rows_that_contradict_themselves_are_found(tmp_path: Path) -> None:
     assert any("day" in text for what, *_, text in _told(place, moved) if what == "row")
 
 
-def test_time_that_goes_back_inside_a_file_is_found(tmp_path: Path) -> None:
+def test_time_that_goes_back_inside_a_file_is_found(place: Place) -> None:
     """Sequences and times ascend together."""
-    place = Place(str(tmp_path))
     times = [10, 30, 20, 40]
     filled(place, [record(n, ns=10**18 + at) for n, at in enumerate(times, 1)])
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(place)
     assert ("time", 3, 3) in _kinds(place, inventory(table)[0])
 
 

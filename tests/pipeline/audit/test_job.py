@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.lake import filled, record
+from support.lake import filled, record, table_of
 from support.nats import NatsServer
 from support.source import SAMPLES, append, fill, on_backend, read_batch
 
@@ -19,7 +19,6 @@ from aviso_server.lake.files import FileWriter
 from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.layout import DELETED, LOST, NOTIFICATIONS, Place
 from aviso_server.lake.record import batch_to_records, records_to_batch
-from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.audit.evidence import Finding
@@ -46,9 +45,7 @@ def _replace(place: Place, old: Sequence[TableFile], records: Sequence[Record]) 
 
 
 def _files(place: Place, event_type: str) -> list[TableFile]:
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    return inventory(table, (event_type,))
+    return inventory(table_of(place), (event_type,))
 
 
 def _found(report: AuditReport, event_type: str) -> list[tuple[str, int, int, int]]:
@@ -56,9 +53,8 @@ def _found(report: AuditReport, event_type: str) -> list[tuple[str, int, int, in
     return sorted((f.kind, f.first, f.last, f.count) for f in item.findings)
 
 
-def test_planted_faults_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_planted_faults_are_named(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     """Holes, duplicates, a corrupted and a missing file; a sound event type is complete."""
-    place = Place(str(tmp_path / "lake"))
     for begin in range(1, 2_500_000, 500_000):  # over three blocks, thinly
         filled(place, [record(n, "sound") for n in range(begin, begin + 5)])
     append_tombstones(
@@ -102,9 +98,8 @@ def test_planted_faults_are_named(spark: SparkSession, tmp_path: Path) -> None:
     assert json.loads(json.dumps(report.as_json()))["complete"] is False
 
 
-def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, tmp_path: Path) -> None:
+def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, place: Place) -> None:
     """Every kind of notification has the same content in both; what is not the same is named."""
-    place = Place(str(tmp_path / "lake"))
 
     async def stored(backend: JetStreamBackend) -> None:
         for event_type, sample in SAMPLES.items():
@@ -151,12 +146,13 @@ def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, tmp_p
     ]
 
 
-def test_what_cannot_be_audited_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_cannot_be_audited_is_refused(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
     """No lake, and an event type that is not in it."""
     nowhere = Place(str(tmp_path / "nowhere"))
     with pytest.raises(AuditFailed, match="there is no lake"):
         check(AuditOptions(nowhere))
-    place = Place(str(tmp_path / "lake"))
     filled(place, [record(1)])
     with pytest.raises(AuditFailed, match="the lake has nothing of nope"):
         run(spark, AuditOptions(place, event_types=("mars", "nope")))

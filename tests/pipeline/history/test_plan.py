@@ -94,9 +94,8 @@ def test_times_become_sequences_in_either_tier(store: NatsServer, lake: str) -> 
     assert late.source is None
 
 
-def test_times_of_a_lake_alone(tmp_path: Path) -> None:
+def test_times_of_a_lake_alone(place: Place) -> None:
     """Without a log, and past what is deleted."""
-    place = Place(str(tmp_path))
     filled(place, [record(n, ns=BEGIN_NS + n * 1000) for n in range(1, 10)])
     append_tombstones(place, [("mars", 4, 5)], kind="deleted")
     at = datetime.fromtimestamp(BEGIN_NS // 10**9, UTC)

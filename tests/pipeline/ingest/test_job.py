@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from support.archived import archived
 from support.config import document, settings
-from support.lake import filled, record
+from support.lake import filled, record, table_of
 from support.nats import _free_ports, nats_server
 from support.process import server_process
 from support.source import on_backend
@@ -24,9 +25,7 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.declaration import declaration
 from aviso_server.core.notification import Notification, Record
 from aviso_server.lake.commit import archived_through
-from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
-from aviso_server.lake.record import batch_to_records
-from aviso_server.lake.table import find
+from aviso_server.lake.layout import DEAD_LETTERS, TOMBSTONES, Place
 from aviso_server.pipeline.delivery.delivery import TooManyRejected
 from aviso_server.pipeline.ingest.files import files
 from aviso_server.pipeline.ingest.job import (
@@ -58,14 +57,6 @@ def line(payload: int, second: int, region: str = "n") -> str:
             "time": f"2026-01-01T00:00:{second:02}Z",
         }
     )
-
-
-def records(place: Place, event_type: str = "ev") -> list[Record]:
-    """What a lake has."""
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    rows = table.to_pyarrow_table(filters=[("event_type", "=", event_type)]).sort_by("sequence")
-    return [item for batch in rows.to_batches() for item in batch_to_records(batch)]
 
 
 def stored(sequences: Sequence[int], **more: str) -> list[Record]:
@@ -188,15 +179,13 @@ def test_a_lake_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
 
     outcome = ingest(old)
     assert (outcome.added, outcome.repeated, outcome.missing) == (5, 0, 2)
-    assert records(new) == stored([3, 4, 5, 8, 9])
-    tombstones = find(new, TOMBSTONES)
-    assert tombstones is not None
-    (grave,) = tombstones.to_pyarrow_table().to_pylist()
+    assert archived(new, "ev") == stored([3, 4, 5, 8, 9])
+    (grave,) = table_of(new, TOMBSTONES).to_pyarrow_table().to_pylist()
     assert (grave["first"], grave["last"]) == (6, 7)
     filled(old, stored([10, 11]))
     outcome = ingest(old)
     assert (outcome.added, outcome.repeated) == (2, 5)
-    assert records(new) == stored([3, 4, 5, 8, 9, 10, 11])
+    assert archived(new, "ev") == stored([3, 4, 5, 8, 9, 10, 11])
     other, later = Place(str(tmp_path / "other")), Place(str(tmp_path / "later"))
     filled(other, stored([9, 10, 12], region="s"))
     with pytest.raises(HistoryRefused, match="what it has at 9 is not what the history says"):
@@ -204,18 +193,17 @@ def test_a_lake_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     filled(later, stored([20]))
     with pytest.raises(HistoryRefused, match="8 are missing between them"):
         ingest(later)
-    assert records(new) == stored([3, 4, 5, 8, 9, 10, 11])
+    assert archived(new, "ev") == stored([3, 4, 5, 8, 9, 10, 11])
     assert list((tmp_path / "state").iterdir()) == []
 
 
-def test_exports_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
+def test_exports_into_a_lake(place: Place, tmp_path: Path, spark: SparkSession) -> None:
     """CloudEvents keep sequence and time; rejected ones become dead letters of the lake."""
     renderer = Renderer("http://x")
     texts = [renderer.render(item) for item in stored([1, 2, 3, 4])]
     texts[2] = texts[2].replace(b'"region"', b'"religion"')
     path = tmp_path / "export.ndjson"
     path.write_bytes(b"\n".join([*texts, line(1, 1).encode()]))
-    place = Place(str(tmp_path / "lake"))
     options = IngestOptions(
         source=FromFiles(tuple(files([str(path)])), "ndjson"),
         catalogue=CATALOGUE,
@@ -227,12 +215,9 @@ def test_exports_into_a_lake(tmp_path: Path, spark: SparkSession) -> None:
         outcome = run(options, spark)
         assert (outcome.read, outcome.added, outcome.rejected) == (5, added, 2)
         assert {reason.code for reason in outcome.reasons} == {"INVALID_REQUEST", "NO_SEQUENCE"}
-    assert records(place) == stored([1, 2, 4])
-    table, dead = find(place, NOTIFICATIONS), find(place, DEAD_LETTERS)
-    assert table is not None
-    assert dead is not None
-    assert archived_through(table, "ev") == 4
-    (letter,) = dead.to_pyarrow_table().to_pylist()
+    assert archived(place, "ev") == stored([1, 2, 4])
+    assert archived_through(table_of(place), "ev") == 4
+    (letter,) = table_of(place, DEAD_LETTERS).to_pyarrow_table().to_pylist()
     assert (letter["sequence"], letter["time_ns"]) == (3, stored([3])[0].stored_at_ns)
     kept = pa.concat_tables(
         pq.read_table(path, partitioning=None) for path in (tmp_path / "dead").glob("run=*")
@@ -260,7 +245,7 @@ def test_streams_of_another_server(tmp_path: Path, spark: SparkSession) -> None:
         assert run(options, spark).added == 3
         assert run(options, spark).repeated == 3
     assert len(expected) == 3
-    assert records(place) == expected
+    assert archived(place, "ev") == expected
 
 
 @pytest.mark.parametrize(

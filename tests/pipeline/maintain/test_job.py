@@ -10,7 +10,7 @@ import pytest
 from deltalake import Field
 from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
-from support.lake import BEGIN_NS, filled, record
+from support.lake import BEGIN_NS, filled, record, sequences, table_of
 
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.deadletters import append_dead_letters
@@ -24,7 +24,6 @@ from aviso_server.lake.layout import (
     WIPED,
     Place,
 )
-from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.maintain.job import MaintainFailed, MaintainOptions, check, run
 from aviso_server.pipeline.maintain.plan import MaintainPlan, MaintainPolicy
@@ -40,13 +39,6 @@ def _fill(place: Place, name: str, first: int, count: int, *, day: int = 0, file
     for begin in range(first, first + count, count // files):
         made = range(begin, begin + count // files)
         filled(place, [record(n, name, ns=BEGIN_NS + day * DAY_NS + n * 1000) for n in made])
-
-
-def _sequences(place: Place, name: str) -> list[int]:
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    rows = table.to_pyarrow_table(filters=[("event_type", "=", name)])
-    return sorted(rows["sequence"].to_pylist())
 
 
 def _letter(place: Place, sequence: int, *, day: int = 0) -> None:
@@ -73,9 +65,7 @@ def lake(tmp_path: Path) -> Place:
 
 
 def _kept(options: MaintainOptions) -> int:
-    table = find(options.place, NOTIFICATIONS)
-    assert table is not None
-    return len(inventory(table))
+    return len(inventory(table_of(options.place)))
 
 
 def test_a_lake_is_maintained(spark: SparkSession, lake: Place) -> None:
@@ -97,10 +87,9 @@ def test_a_lake_is_maintained(spark: SparkSession, lake: Place) -> None:
     assert (outcome.problems, outcome.overtaken, outcome.swept) == ([], 0, [])
     assert told[0][0] == 0
     assert told[-1][0] == told[-1][1] > 0
-    assert _sequences(lake, "mars") == [n for n in range(41, 121) if n not in (50, 51, 52)]
-    assert _sequences(lake, "it's") == list(range(21, 41))
-    table = find(lake, NOTIFICATIONS)
-    assert table is not None
+    assert sequences(lake) == [n for n in range(41, 121) if n not in (50, 51, 52)]
+    assert sequences(lake, "it's") == list(range(21, 41))
+    table = table_of(lake)
     assert (archived_through(table, "mars"), archived_through(table, "it's")) == (120, 40)
     again = run(spark, replace(options, dry_run=False))
     assert again.plan == MaintainPlan()
@@ -129,9 +118,7 @@ def test_a_broken_file_is_named_and_the_rest_is_done(
     spark: SparkSession, lake: Place, tmp_path: Path
 ) -> None:
     """Its day is left as it is."""
-    table = find(lake, NOTIFICATIONS)
-    assert table is not None
-    file = next(f for f in inventory(table, ("mars",)) if f.first == 81)
+    file = next(f for f in inventory(table_of(lake), ("mars",)) if f.first == 81)
     (tmp_path / "lake" / NOTIFICATIONS / file.name).write_bytes(b"garbage")
     outcome = run(spark, MaintainOptions(lake, event_types=("mars",)))
     assert len(outcome.problems) == 1
@@ -163,14 +150,13 @@ def test_leftovers_of_killed_tasks_are_swept(lake: Place, tmp_path: Path) -> Non
     assert not letters.exists()
     assert young.exists()
     assert sweep(lake, hour, dry_run=False) == []
-    assert _sequences(lake, "mars") == list(range(1, 121))
+    assert sequences(lake) == list(range(1, 121))
 
 
 def test_removals_are_remembered_as_long_as_files_are_kept(lake: Place) -> None:
     """Otherwise a file would be taken for one that no version knew."""
     sweep(lake, timedelta(days=30), dry_run=False)
-    table = find(lake, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(lake)
     told = table.metadata().configuration["delta.deletedFileRetentionDuration"]
     assert told == "interval 30 days"
     assert archived_through(table, "mars") == 120
@@ -190,7 +176,5 @@ def test_options_that_cannot_be_used_are_refused(lake: Place, tmp_path: Path) ->
     nowhere = Place(str(tmp_path / "nowhere"))
     assert _failed(MaintainOptions(nowhere)) == f"there is no lake at {nowhere.path}"
     assert not (tmp_path / "nowhere").exists()
-    table = find(lake, NOTIFICATIONS)
-    assert table is not None
-    table.alter.add_columns([Field("mine", PrimitiveType("string"))])
+    table_of(lake).alter.add_columns([Field("mine", PrimitiveType("string"))])
     assert "(mine)" in _failed(MaintainOptions(lake))

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
-from support.lake import filled, record
+from support.lake import at_once, filled, record, sequences, table_of
 
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Intersects
@@ -22,7 +21,6 @@ from aviso_server.lake.commit import archived_through
 from aviso_server.lake.inventory import TableFile, inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import NOTIFICATIONS, Place
-from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.maintain import order
 from aviso_server.pipeline.maintain import rewrite as module
@@ -31,14 +29,8 @@ from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
 from aviso_server.pipeline.maintain.rewrite import Answer, Suspect, Task, hidden_rows, rewrite_files
 
 
-def _table(place: Place) -> DeltaTable:
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    return table
-
-
 def _rows(place: Place) -> pa.Table:
-    return _table(place).to_pyarrow_table().sort_by("sequence")
+    return table_of(place).to_pyarrow_table().sort_by("sequence")
 
 
 def _task(files: list[TableFile], hidden: tuple[tuple[int, int], ...] = (), count: int = 0) -> Task:
@@ -66,47 +58,47 @@ def _replaced(place: Place, answer: Answer, files: list[TableFile]) -> None:
 def test_rows_and_marks_are_the_same_after_a_rewrite(tmp_path: Path) -> None:
     """One larger file holds what several held, and how far the archive came is not forgotten."""
     place = _lake(tmp_path, name="a b%/é")
-    before, files = _rows(place), inventory(_table(place))
+    before, files = _rows(place), inventory(table_of(place))
     _replaced(place, rewrite_files(place, _task(files)), files)
     assert _rows(place).equals(before)
-    (file,) = inventory(_table(place))
+    (file,) = inventory(table_of(place))
     assert (file.rows, file.first, file.last) == (20, 1, 20)
-    assert archived_through(_table(place), "a b%/é") == 20
+    assert archived_through(table_of(place), "a b%/é") == 20
 
 
 def test_hidden_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     """Deleted sequences are not in the new file; a range without rows costs nothing."""
     place = _lake(tmp_path, files=1)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     hidden = ((2, 3), (5, 9))
     assert hidden_rows(place, Suspect(files[0], hidden)) == 3
     assert hidden_rows(place, Suspect(files[0], ((7, 9),))) == 0
     answer = rewrite_files(place, _task(files, hidden, 3))
     _replaced(place, answer, files)
-    assert _rows(place)["sequence"].to_pylist() == [1, 4]
+    assert sequences(place) == [1, 4]
 
 
 def test_an_append_meanwhile_does_not_matter(tmp_path: Path) -> None:
     """The archive job may commit at any moment; both commits hold."""
     place = _lake(tmp_path)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     answer = rewrite_files(place, _task(files))
     filled(place, [record(n) for n in range(21, 31)])
     _replaced(place, answer, files)
-    assert _rows(place)["sequence"].to_pylist() == list(range(1, 31))
-    assert archived_through(_table(place), "mars") == 30
+    assert sequences(place) == list(range(1, 31))
+    assert archived_through(table_of(place), "mars") == 30
 
 
 def test_of_two_that_replace_the_same_files_one_gives_up(tmp_path: Path) -> None:
     """Two jobs side by side double nothing, and other files are still theirs to replace."""
     place = _lake(tmp_path)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     first, again = rewrite_files(place, _task(files[:2])), rewrite_files(place, _task(files[1:3]))
     _replaced(place, first, files[:2])
     with pytest.raises(Overtaken):
         replace_files(place, files[1:3], again.written, data_change=False)
     _replaced(place, rewrite_files(place, _task(files[2:])), files[2:])
-    assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
+    assert sequences(place) == list(range(1, 21))
 
 
 def test_jobs_side_by_side_keep_every_row_once(tmp_path: Path) -> None:
@@ -123,36 +115,32 @@ def test_jobs_side_by_side_keep_every_row_once(tmp_path: Path) -> None:
         last = False
         while not last:
             last = ended.is_set()
-            files = inventory(_table(place))
+            files = inventory(table_of(place))
             answer = rewrite_files(place, _task(files))
             with contextlib.suppress(Overtaken):
                 replace_files(place, files, answer.written, data_change=False)
 
-    threads = [threading.Thread(target=work) for work in (append, compact, compact)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert _rows(place)["sequence"].to_pylist() == list(range(1, 121))
-    assert archived_through(_table(place), "mars") == 120
-    assert len(inventory(_table(place))) < 10
+    at_once(append, compact, compact)
+    assert sequences(place) == list(range(1, 121))
+    assert archived_through(table_of(place), "mars") == 120
+    assert len(inventory(table_of(place))) < 10
 
 
 def test_a_file_of_another_writer_is_replaced_too(tmp_path: Path) -> None:
     """Delta's own compaction names folders after the event type; its files are ours to replace."""
     place = _lake(tmp_path, name="a b%/é")
-    _table(place).optimize.compact()
-    files = inventory(_table(place))
+    table_of(place).optimize.compact()
+    files = inventory(table_of(place))
     answer = rewrite_files(place, _task(files))
     _replaced(place, answer, files)
-    assert [file.path for file in inventory(_table(place))] == [answer.written[0].path]
-    assert _rows(place)["sequence"].to_pylist() == list(range(1, 21))
+    assert [file.path for file in inventory(table_of(place))] == [answer.written[0].path]
+    assert sequences(place) == list(range(1, 21))
 
 
 def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> None:
     """The answer names it, and no half-written file stays."""
     place = _lake(tmp_path)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     broken = tmp_path / "lake" / NOTIFICATIONS / files[2].name
     broken.write_bytes(b"not parquet at all")
     answer = rewrite_files(place, _task(files))
@@ -165,7 +153,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> Non
 def test_a_file_with_too_few_rows_is_not_replaced(tmp_path: Path) -> None:
     """What the table tells must be found, or nothing is done."""
     place = _lake(tmp_path, files=2)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     answer = rewrite_files(place, _task(files, hidden=((3, 3),), count=0))
     assert answer.problem == "9 rows were found where the table says 10"
 
@@ -173,29 +161,28 @@ def test_a_file_with_too_few_rows_is_not_replaced(tmp_path: Path) -> None:
 def test_overlapping_files_come_out_in_order(tmp_path: Path) -> None:
     """Whatever was in whichever file, the new one is sorted by sequence."""
     place = _lake(tmp_path, files=1, each=9)
-    (file,) = inventory(_table(place))
+    (file,) = inventory(table_of(place))
     odd = rewrite_files(place, _task([file], tuple((n, n) for n in range(2, 9, 2)), 4))
     even = rewrite_files(place, _task([file], tuple((n, n) for n in range(1, 10, 2)), 5))
     replace_files(place, [file], odd.written + even.written, data_change=False)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     answer = rewrite_files(place, _task(files))
     _replaced(place, answer, files)
-    assert _table(place).to_pyarrow_table()["sequence"].to_pylist() == list(range(1, 10))
+    assert table_of(place).to_pyarrow_table()["sequence"].to_pylist() == list(range(1, 10))
 
 
 def test_places_are_neighbours_inside_a_block_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sorted by box, rows of a block follow the map, and blocks follow the sequence."""
     monkeypatch.setattr(module, "BLOCK", 20)
-    place = Place(str(tmp_path / "lake"))
     corners = [(lat, lon) for lat in (-50.0, 50.0) for lon in (-100.0, 100.0)]
     areas = [_square(*corner) for corner in corners]
     filled(place, [record(n, geometry=areas[n % 4]) for n in range(1, 41)])
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     answer = rewrite_files(place, Task(0, _task(files).rewrite, (), "box"))
     _replaced(place, answer, files)
-    rows = _table(place).to_pyarrow_table()
+    rows = table_of(place).to_pyarrow_table()
     there = rows["sequence"].to_pylist()
     assert sorted(there[:20]) == list(range(1, 21))
     for block in (there[:20], there[20:]):
@@ -204,16 +191,15 @@ def test_places_are_neighbours_inside_a_block_only(
 
 
 async def test_replays_read_rows_by_place_in_sequence_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the order in the file, pages come by sequence, and an area opens fewer groups."""
     monkeypatch.setattr(module, "BLOCK", 80)
     monkeypatch.setattr(lake_files, "ROWS_PER_GROUP", 10)
-    place = Place(str(tmp_path / "lake"))
     areas = [_square(-60.0 + 15 * (n // 8), -170.0 + 40 * (n % 8)) for n in range(64)]
     records = [record(n, geometry=areas[n * 37 % 64]) for n in range(1, 251)]
     filled(place, records)
-    files = inventory(_table(place))
+    files = inventory(table_of(place))
     answer = rewrite_files(place, Task(0, _task(files).rewrite, (), "box"))
     _replaced(place, answer, files)
     metadata = pq.ParquetFile(tmp_path / "lake" / NOTIFICATIONS / answer.written[0].path).metadata

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from support.lake import BEGIN_NS, filled, record
+from support.lake import BEGIN_NS, filled, record, table_of
 from typer.testing import CliRunner
 
 from aviso_server.cli.commands import app
@@ -16,7 +16,7 @@ from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Record
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import DELETED, NOTIFICATIONS, Place
-from aviso_server.lake.table import ensure, find
+from aviso_server.lake.table import ensure
 from aviso_server.lake.tombstones import append_tombstones
 from aviso_server.pipeline.report.figures import SCHEMAS
 from aviso_server.pipeline.report.job import ReportFailed, ReportOptions, check, run
@@ -153,19 +153,18 @@ def _int(value: object) -> int:
     return value
 
 
-def test_delays_are_from_storage_to_commit(spark: SparkSession, tmp_path: Path) -> None:
+def test_delays_are_from_storage_to_commit(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
     """By the commits that archived them, whatever maintenance did to the files later.
 
     A schema tells which fields are a base time.
     """
-    place = Place(str(tmp_path / "lake"))
     now_ns = int(datetime.now(UTC).timestamp()) * SECOND
     ages = [3600, 1800, 1200, 600, 60]
     for n, age in enumerate(ages, 1):
         filled(place, [record(n, ns=now_ns - age * SECOND, identifier={"day": "2026-01-01"})])
-    table = find(place, NOTIFICATIONS)
-    assert table is not None
-    table.optimize.compact()
+    table_of(place).optimize.compact()
     fields = (DateField(name="day", required=False), TimeField(name="at", required=False))
     schema = Schema(event_type="mars", base="mars", fields=fields)
     options = ReportOptions(
@@ -189,10 +188,9 @@ def test_delays_are_from_storage_to_commit(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_lake_without_notifications_gives_a_page_that_says_so(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
     """Also where it has notifications, but none in the period."""
-    place = Place(str(tmp_path / "lake"))
     ensure(place, NOTIFICATIONS)
     options = ReportOptions(place, tmp_path / "report.html")
     assert run(spark, options).notifications == 0
@@ -208,8 +206,7 @@ def test_a_report_that_fails_leaves_the_last_one(
 ) -> None:
     """A file of the lake is broken: no page, no tables, and one line that says why."""
     options.output.write_text("the last one")
-    table = find(options.place, NOTIFICATIONS)
-    assert table is not None
+    table = table_of(options.place)
     for uri in table.file_uris():
         path = Path(uri.removeprefix("file://"))
         path.write_bytes(b"PAR1" + b"\0" * 64)

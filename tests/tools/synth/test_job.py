@@ -44,9 +44,8 @@ def contents(place: Place) -> dict[str, str]:
     }
 
 
-def test_a_lake_holds_the_history(tmp_path: Path) -> None:
+def test_a_lake_holds_the_history(place: Place) -> None:
     """Every row is in the table under its own sequence, and the marks say so."""
-    place = Place(str(tmp_path / "lake"))
     steps: list[int] = []
     outcome = run(Options(plan=PLAN, lake=place), report=steps.append)
     table = DeltaTable(place.table(NOTIFICATIONS))
@@ -69,9 +68,8 @@ def test_parallelism_changes_no_byte(tmp_path: Path) -> None:
     assert len(one) == 5
 
 
-def test_a_lake_in_use_is_refused(tmp_path: Path) -> None:
+def test_a_lake_in_use_is_refused(place: Place) -> None:
     """A history with sequences from 1 on does not go into a lake that has some."""
-    place = Place(str(tmp_path))
     run(Options(plan=PLAN, lake=place))
     before = contents(place)
     with pytest.raises(LakeFailed, match="has 'mars' up to sequence"):
@@ -79,9 +77,8 @@ def test_a_lake_in_use_is_refused(tmp_path: Path) -> None:
     assert contents(place) == before
 
 
-def test_an_interrupted_lake_shows_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_lake_shows_nothing(place: Place) -> None:
     """Files of a job that was ended are removed, and nothing was committed."""
-    place = Place(str(tmp_path / "lake"))
 
     def end(_: int) -> None:
         raise KeyboardInterrupt
