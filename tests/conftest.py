@@ -1,11 +1,13 @@
-"""Shared fixtures: the event loop, and silence from the logger."""
+"""Shared fixtures: the event loop, silence from the logger, a NATS server to be harmed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from support.fuzz import LONG, examples
+from support.nats import NatsServer, nats_server
 from support.workers import pytest_configure, pytest_xdist_make_scheduler
 
 from aviso_server.lake.layout import Place
@@ -41,6 +43,13 @@ def _quiet() -> None:
 def place(tmp_path: Path) -> Place:
     """Where a lake may be; nothing is there yet."""
     return Place(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server of the test's own, to be killed and paused."""
+    with nats_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from support.disk import small_disk
 from support.farlake import far_lakes
 from support.fuzz import LONG_FAULTS as LONG
 from support.jetstream import behind
-from support.nats import NatsServer, nats_cluster, nats_server
+from support.nats import NatsServer, nats_cluster
 from support.world import Harm, World, world
 
 from aviso_server.core.errors import AvisoError
@@ -138,13 +138,6 @@ CABLED: dict[str, Harm] = {
 }
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[NatsServer]:
-    """A NATS server to be harmed."""
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
 async def harmed(here: World, *harms: Harm) -> None:
     """Do the harms at drawn moments, and archive between them."""
     for _ in range(ROUNDS):
@@ -155,24 +148,13 @@ async def harmed(here: World, *harms: Harm) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("fault", ALONE)
+@pytest.mark.parametrize("fault", ALONE | CABLED)
 async def test_one_nats(
     own: NatsServer, tmp_path: Path, fault: str, seed: int, record_property: Recorder
 ) -> None:
-    """One NATS, one server: each fault by itself."""
-    async with world(tmp_path, [own], seed) as here:
-        await harmed(here, ALONE[fault])
-        record_property("acknowledged", await here.check())
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("fault", CABLED)
-async def test_the_network(
-    own: NatsServer, tmp_path: Path, fault: str, seed: int, record_property: Recorder
-) -> None:
-    """Between server and NATS: cut, hanging, slow."""
-    async with world(tmp_path, [own], seed, cabled=True) as here:
-        await harmed(here, CABLED[fault])
+    """One NATS, one server: each fault by itself, of one of them or of the network between them."""
+    async with world(tmp_path, [own], seed, cabled=fault in CABLED) as here:
+        await harmed(here, (ALONE | CABLED)[fault])
         record_property("acknowledged", await here.check())
 
 

@@ -1,10 +1,10 @@
 """Filling a real log for those who read it, and reading it the plain way to compare."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 
-from backends.jetstream.conftest import brisk
+from backends.jetstream.conftest import backend_with, brisk
 from support.config import settings
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
@@ -55,14 +55,9 @@ def made(body: Json) -> Notification:
     return notification_of(schema, request)
 
 
-@asynccontextmanager
-async def log_at(url: str) -> AsyncIterator[JetStreamBackend]:
+def log_at(url: str) -> AbstractAsyncContextManager[JetStreamBackend]:
     """The log of a NATS server, to write to and to read from."""
-    backend = await JetStreamBackend.open(brisk(url), CATALOGUE)
-    try:
-        yield backend
-    finally:
-        await backend.close()
+    return backend_with(brisk(url), CATALOGUE)
 
 
 async def fill(backend: JetStreamBackend, event_type: str, numbers: Sequence[int]) -> None:

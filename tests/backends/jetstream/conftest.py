@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -69,6 +69,13 @@ def brisk(*servers: str) -> JetStreamOptions:
     )
 
 
+async def config_of(backend: JetStreamBackend, stream: str = "EV") -> dict[str, Json]:
+    """The stream's configuration now."""
+    config = (await backend._connection.call(f"STREAM.INFO.{stream}"))["config"]
+    assert isinstance(config, dict)
+    return config
+
+
 async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
     """Wait until something holds that nobody announces."""
     async with asyncio.timeout(30):
@@ -77,6 +84,18 @@ async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
             if await found if isinstance(found, Awaitable) else found:
                 return
             await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def backend_with(
+    options: JetStreamOptions, catalogue: Catalogue = CATALOGUE, *, marks: MarkReader | None = None
+) -> AsyncIterator[JetStreamBackend]:
+    """A backend that is closed with the block."""
+    backend = await JetStreamBackend.open(options, catalogue, marks=marks)
+    try:
+        yield backend
+    finally:
+        await backend.close()
 
 
 @pytest.fixture
@@ -89,12 +108,7 @@ async def opened(server: NatsServer) -> AsyncIterator[Opener]:
         async def open_backend(
             catalogue: Catalogue = CATALOGUE, *, marks: MarkReader | None = None, **changes: object
         ) -> JetStreamBackend:
-            backend = await JetStreamBackend.open(
-                replace(options, **changes),  # type: ignore[arg-type]
-                catalogue,
-                marks=marks,
-            )
-            stack.push_async_callback(backend.close)
-            return backend
+            changed = replace(options, **changes)  # type: ignore[arg-type]
+            return await stack.enter_async_context(backend_with(changed, catalogue, marks=marks))
 
         yield open_backend

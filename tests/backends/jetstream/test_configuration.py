@@ -18,7 +18,7 @@ from aviso_server.backends.jetstream.configuration import (
 )
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.declaration import read_declaration
-from aviso_server.core.errors import InvalidRequest, SetupFailed
+from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.text import StringField
 from aviso_server.core.json import Json, parse
 from aviso_server.core.schema import Schema, StoragePolicy
@@ -133,19 +133,6 @@ def test_duplicate_window_fits_the_age() -> None:
     wanted = desired(EV, StreamDefaults(retention_s=10))
     config = updated({"duplicate_window": 120 * 10**9}, wanted, ["max_age"])
     assert config["duplicate_window"] == 10 * 10**9
-
-
-def test_unusable_streams() -> None:
-    """Storage cannot change, and messages must not vanish when they are read."""
-    wanted = desired(EV, StreamDefaults())
-    with pytest.raises(SetupFailed) as storage:
-        check_usable(EV, {"storage": "memory"}, wanted)
-    assert storage.value.message == (
-        "Stream 'EV' uses storage type 'memory', configuration wants 'file'"
-    )
-    for retention in ("workqueue", "interest"):
-        with pytest.raises(SetupFailed, match=retention):
-            check_usable(EV, {"storage": "file", "retention": retention}, wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,15 @@
 """Connecting to NATS: credentials, TLS, retries, losing and finding it again."""
 
 import asyncio
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from backends.jetstream.conftest import brisk, eventually
+from support.certificates import Authority
 from support.credentials import operator_mode
 from support.journal import recorded
-from support.nats import nats_server
+from support.nats import NatsServer, nats_server
 
 from aviso_server.backends.jetstream.connection import (
     Connection,
@@ -54,19 +54,17 @@ async def test_nowhere(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
+async def test_a_silent_server_is_given_up(own: NatsServer) -> None:
     """An attempt lasts ``timeout_seconds`` at the most."""
-    with nats_server(tmp_path) as server:
-        server.pause()
-        options = replace(brisk(server.url), timeout_s=0.2)
-        assert "NATS connect failed: no answer within 0.2 s (" in await fails(options)
-        server.resume()
+    own.pause()
+    options = replace(brisk(own.url), timeout_s=0.2)
+    assert "NATS connect failed: no answer within 0.2 s (" in await fails(options)
+    own.resume()
 
 
-async def test_any_of_the_addresses(tmp_path: Path) -> None:
+async def test_any_of_the_addresses(own: NatsServer) -> None:
     """Of several addresses one that answers is enough."""
-    with nats_server(tmp_path) as server:
-        await works(brisk(NOWHERE, server.url, "nats://127.0.0.1:2"))
+    await works(brisk(NOWHERE, own.url, "nats://127.0.0.1:2"))
 
 
 async def test_tokens_and_passwords(tmp_path: Path) -> None:
@@ -104,34 +102,23 @@ async def test_credentials_files(tmp_path: Path) -> None:
         connection = await Connection.open(options)
         assert connection.connected
         await connection.close()
-        with pytest.raises(CannotStart):
-            await Connection.open(brisk(server.url))
-        with pytest.raises(CannotStart, match=r"credentials_file .*/none\.creds: No such file"):
-            await Connection.open(replace(options, credentials_file=str(tmp_path / "none.creds")))
-
-
-def certificates(folder: Path) -> Tls:
-    """A self-signed certificate for loopback."""
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-keyout", key, "-out", cert, "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return Tls(ca_file=cert, cert_file=cert, key_file=key)
+        await fails(brisk(server.url))
+        nothing = replace(options, credentials_file=str(tmp_path / "none.creds"))
+        said = f"credentials_file {nothing.credentials_file}: No such file"
+        assert said in await fails(nothing)
 
 
 async def test_tls(tmp_path: Path) -> None:
     """``tls://`` or ``tls_required`` encrypts; an unknown authority is refused."""
-    tls = certificates(tmp_path)
-    server_tls: dict[str, Json] = {
-        "tls": {"cert_file": tls.cert_file, "key_file": tls.key_file, "ca_file": tls.ca_file}
+    authority = Authority(tmp_path)
+    pair = authority.sign("nats")
+    files = {
+        "ca_file": str(authority.file),
+        "cert_file": str(pair.certificate),
+        "key_file": str(pair.key),
     }
-    with nats_server(tmp_path / "s", server_tls) as server:
+    tls = Tls(**files)
+    with nats_server(tmp_path / "s", {"tls": {**files}}) as server:
         url = server.url.replace("nats://", "tls://")
         await works(replace(brisk(url), tls=tls))
         await works(replace(brisk(server.url), tls_required=True, tls=Tls(ca_file=tls.ca_file)))
@@ -141,77 +128,70 @@ async def test_tls(tmp_path: Path) -> None:
         assert words.endswith(f"(tls_ca_file {missing.ca_file}): No such file or directory")
 
 
-async def test_required_tls_is_required(tmp_path: Path) -> None:
+async def test_required_tls_is_required(own: NatsServer) -> None:
     """No credential goes over a plain connection when TLS was asked for."""
-    with nats_server(tmp_path) as server:
-        options = replace(brisk(server.url), tls_required=True, token="secret")
-        assert "does not offer TLS" in await fails(options)
+    options = replace(brisk(own.url), tls_required=True, token="secret")
+    assert "does not offer TLS" in await fails(options)
 
 
-async def test_lost_and_restored(tmp_path: Path) -> None:
+async def test_lost_and_restored(own: NatsServer) -> None:
     """While NATS is away nothing is connected and nothing waits; then it comes back by itself."""
-    with nats_server(tmp_path) as server:
-        connection = await Connection.open(brisk(server.url))
-        changes = []
-        connection.watch(lambda: changes.append(connection.connected))
-        server.kill()
-        await eventually(lambda: not connection.connected)
-        with pytest.raises(Unavailable, match="not connected"):
-            await connection.call("INFO")
-        with pytest.raises(Unavailable, match="not connected"):
-            await connection.collect("DIRECT.GET.X", {})
-        server.start()
-        await connection.until_connected(20)
-        assert connection.reconnects == 1
-        assert changes == [False, True]
+    connection = await Connection.open(brisk(own.url))
+    changes = []
+    connection.watch(lambda: changes.append(connection.connected))
+    own.kill()
+    await eventually(lambda: not connection.connected)
+    with pytest.raises(Unavailable, match="not connected"):
         await connection.call("INFO")
-        await connection.close()
+    with pytest.raises(Unavailable, match="not connected"):
+        await connection.collect("DIRECT.GET.X", {})
+    own.start()
+    await connection.until_connected(20)
+    assert connection.reconnects == 1
+    assert changes == [False, True]
+    await connection.call("INFO")
+    await connection.close()
 
 
-async def test_a_request_does_not_outlive_its_connection(tmp_path: Path) -> None:
+async def test_a_request_does_not_outlive_its_connection(own: NatsServer) -> None:
     """An answer that can no longer come is not waited for."""
-    with nats_server(tmp_path) as server:
-        options = brisk(server.url)
-        connection = await Connection.open(
-            replace(options, pace=replace(options.pace, request_s=60))
-        )
-        server.pause()
-        waiting = [
-            asyncio.ensure_future(connection.call("INFO")),
-            asyncio.ensure_future(connection.collect("DIRECT.GET.X", {"seq": 1})),
-        ]
-        await asyncio.sleep(0)
-        server.kill()
-        async with asyncio.timeout(20):
-            for item in waiting:
-                with pytest.raises(Unavailable):
-                    await item
-        await connection.close()
+    options = brisk(own.url)
+    connection = await Connection.open(replace(options, pace=replace(options.pace, request_s=60)))
+    own.pause()
+    waiting = [
+        asyncio.ensure_future(connection.call("INFO")),
+        asyncio.ensure_future(connection.collect("DIRECT.GET.X", {"seq": 1})),
+    ]
+    await asyncio.sleep(0)
+    own.kill()
+    async with asyncio.timeout(20):
+        for item in waiting:
+            with pytest.raises(Unavailable):
+                await item
+    await connection.close()
 
 
-async def test_giving_up(tmp_path: Path) -> None:
+async def test_giving_up(own: NatsServer) -> None:
     """With a positive ``max_reconnect_attempts`` the connection is given up for good."""
-    with nats_server(tmp_path) as server:
-        options = replace(brisk(server.url), max_reconnect_attempts=1, reconnect_delay_s=0.01)
-        connection = await Connection.open(options)
-        server.kill()
-        await eventually(lambda: connection.ended)
-        with pytest.raises(Unavailable, match="given up"):
-            await connection.until_connected(1)
-        await connection.close()
+    options = replace(brisk(own.url), max_reconnect_attempts=1, reconnect_delay_s=0.01)
+    connection = await Connection.open(options)
+    own.kill()
+    await eventually(lambda: connection.ended)
+    with pytest.raises(Unavailable, match="given up"):
+        await connection.until_connected(1)
+    await connection.close()
 
 
-async def test_a_connection_closed_by_the_server_is_made_anew(tmp_path: Path) -> None:
+async def test_a_connection_closed_by_the_server_is_made_anew(own: NatsServer) -> None:
     """nats-py stops for good at a protocol error; we do not."""
-    with nats_server(tmp_path) as server:
-        connection = await Connection.open(brisk(server.url))
-        generation = connection.generation
-        await connection._client._send_command(b"NONSENSE\r\n")
-        await connection._client._flush_pending()
-        await eventually(lambda: connection.generation > generation and connection.connected)
-        await connection.call("INFO")
-        assert connection.reconnects == 1
-        await connection.close()
+    connection = await Connection.open(brisk(own.url))
+    generation = connection.generation
+    await connection._client._send_command(b"NONSENSE\r\n")
+    await connection._client._flush_pending()
+    await eventually(lambda: connection.generation > generation and connection.connected)
+    await connection.call("INFO")
+    assert connection.reconnects == 1
+    await connection.close()
 
 
 def test_answers() -> None:

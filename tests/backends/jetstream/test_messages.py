@@ -29,6 +29,14 @@ def made(
     return Notification(schema.event_type, tokens, values, geometry, payload)
 
 
+def stored(schema: Schema, subject: str, headers: dict[str, str], body: bytes) -> Notification:
+    """What is read of a message that somebody stored."""
+    entry = decode(schema, Stored(7, 8, subject, headers, body))
+    assert isinstance(entry, Record), entry
+    assert (entry.sequence, entry.stored_at_ns) == (7, 8)
+    return entry.notification
+
+
 def read_back(schema: Schema, notification: Notification) -> object:
     """The notification after storage; header values pass through as NATS carries them."""
     message = encode(schema, notification, "key")
@@ -36,10 +44,7 @@ def read_back(schema: Schema, notification: Notification) -> object:
         value == value.strip() and all(" " <= c <= "~" for c in value)
         for value in message.headers.values()
     )
-    entry = decode(schema, Stored(7, 8, message.subject, message.headers, message.body))
-    assert isinstance(entry, Record), entry
-    assert (entry.sequence, entry.stored_at_ns) == (7, 8)
-    return entry.notification
+    return stored(schema, message.subject, dict(message.headers), message.body)
 
 
 @given(TEXTS, TEXTS)
@@ -57,17 +62,11 @@ def test_generic_fields_survive(values: dict[str, str]) -> None:
 
 
 @given(RINGS)
-def test_areas_survive(points: tuple[tuple[float, float], ...]) -> None:
-    """Polygons come back to the last bit."""
-    notification = made(SCHEMAS["area"], {"date": "20250706"}, Area.of(points))
-    assert read_back(SCHEMAS["area"], notification) == notification
-
-
-@given(RINGS)
-def test_clouds_survive(points: tuple[tuple[float, float], ...]) -> None:
-    """Point clouds come back to the last bit, order and repeats kept."""
-    notification = made(SCHEMAS["observations"], {"date": "20250706"}, Cloud(points))
-    assert read_back(SCHEMAS["observations"], notification) == notification
+def test_places_survive(points: tuple[tuple[float, float], ...]) -> None:
+    """Polygons and point clouds come back to the last bit, order and repeats kept."""
+    for name, place in (("area", Area.of(points)), ("observations", Cloud(points))):
+        notification = made(SCHEMAS[name], {"date": "20250706"}, place)
+        assert read_back(SCHEMAS[name], notification) == notification
 
 
 def test_the_worked_example() -> None:
@@ -110,19 +109,17 @@ POINTS = ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (1.0, 2.0))
 @pytest.mark.parametrize("name", ["spatial_geometry", "Spatial_Geometry"])
 def test_geometry_of_any_reference_release(text: str, name: str) -> None:
     """Flat text or JSON pairs, header names in any case, no bounding box needed."""
-    entry = decode(SCHEMAS["area"], Stored(1, 2, "area.20250706", {name: text}, b"{}"))
-    assert isinstance(entry, Record)
-    assert isinstance(entry.notification.geometry, Area)
-    assert entry.notification.geometry.points == POINTS
-    assert entry.notification.identifier == {"date": "20250706"}
-    assert entry.notification.event_type == "area"
+    found = stored(SCHEMAS["area"], "area.20250706", {name: text}, b"{}")
+    assert isinstance(found.geometry, Area)
+    assert found.geometry.points == POINTS
+    assert found.identifier == {"date": "20250706"}
+    assert found.event_type == "area"
 
 
 def test_unusable_geometry_is_none() -> None:
     """Such a notification is readable and matches without a spatial filter."""
-    entry = decode(SCHEMAS["area"], Stored(1, 2, "area.x", {"spatial_geometry": "oops"}, b"{}"))
-    assert isinstance(entry, Record)
-    assert entry.notification.geometry is None
+    found = stored(SCHEMAS["area"], "area.x", {"spatial_geometry": "oops"}, b"{}")
+    assert found.geometry is None
 
 
 def test_polygon_in_the_subject() -> None:
@@ -132,9 +129,7 @@ def test_polygon_in_the_subject() -> None:
     schema = Schema(event_type="p", base="p", key_order=("polygon",), fields=(polygon,))
     notification = made(schema, {}, polygon.parse(FLAT))
     subject = encode(schema, notification, "k").subject
-    entry = decode(schema, Stored(1, 2, subject, {}, b"1"))
-    assert isinstance(entry, Record)
-    assert entry.notification == notification
+    assert stored(schema, subject, {}, b"1") == notification
 
 
 @pytest.mark.parametrize(
@@ -148,9 +143,7 @@ def test_polygon_in_the_subject() -> None:
 )
 def test_foreign_bodies(body: bytes, payload: bytes) -> None:
     """Bodies we did not write become compact JSON, or a JSON string."""
-    entry = decode(SCHEMAS["ev"], Stored(1, 2, "ev.x", {}, body))
-    assert isinstance(entry, Record)
-    assert entry.notification.payload == payload
+    assert stored(SCHEMAS["ev"], "ev.x", {}, body).payload == payload
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5))
@@ -181,13 +174,9 @@ def test_unreadable_messages(subject: str, headers: dict[str, str]) -> None:
 def test_other_token_counts() -> None:
     """Surplus tokens are ignored, missing ones leave the field out."""
     for subject, identifier in [("diss", {}), ("diss.A.B", {"destination": "A"})]:
-        entry = decode(SCHEMAS["diss2"], Stored(1, 2, subject, {}, b""))
-        assert isinstance(entry, Record)
-        assert entry.notification.identifier == identifier
+        assert stored(SCHEMAS["diss2"], subject, {}, b"").identifier == identifier
 
 
 def test_generic_without_headers() -> None:
     """Without a schema and our header the base is the event type."""
-    entry = decode(GENERIC, Stored(1, 2, "made-up.a", {}, b"1"))
-    assert isinstance(entry, Record)
-    assert entry.notification.event_type == "made-up"
+    assert stored(GENERIC, "made-up.a", {}, b"1").event_type == "made-up"

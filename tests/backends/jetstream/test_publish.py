@@ -2,27 +2,24 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from backends.contract import CATALOGUE, append, notification, read_all
-from backends.jetstream.conftest import BRISK, Opener, brisk, eventually
+from backends.contract import append, notification, read_all
+from backends.jetstream.conftest import BRISK, Opener, backend_with, brisk, eventually
 from support.journal import recorded
-from support.nats import nats_server
+from support.nats import NatsServer
 
 from aviso_server.backends.backend import Bounds, Receipt
-from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.errors import HistoryFailed, SetupFailed, StorageFailed
 
 
-async def test_nats_away(tmp_path: Path) -> None:
+async def test_nats_away(own: NatsServer) -> None:
     """Every operation fails with its own error in bounded time, and nothing is stored later."""
-    with nats_server(tmp_path) as server:
-        # Reading waits for the connection; here it shall soon give up.
-        options = replace(brisk(server.url), pace=replace(BRISK, outage_s=0.5))
-        backend = await JetStreamBackend.open(options, CATALOGUE)
+    # Reading waits for the connection; here it shall soon give up.
+    options = replace(brisk(own.url), pace=replace(BRISK, outage_s=0.5))
+    async with backend_with(options) as backend:
         await append(backend, 2)
-        server.kill()
+        own.kill()
         async with asyncio.timeout(20):
             with pytest.raises(StorageFailed) as failure:
                 await backend.append(notification(payload="lost"), key="lost")
@@ -34,26 +31,23 @@ async def test_nats_away(tmp_path: Path) -> None:
                 await backend.read("ev", 1, 2, limit=10)
             with pytest.raises(HistoryFailed):
                 await backend.first_since("ev", 0)
-            server.start()
+            own.start()
             await backend._connection.until_connected(20)
             assert await backend.bounds("ev") == Bounds(1, 2)
             assert [e.sequence for e in await read_all(backend, 1, 2)] == [1, 2]
-        await backend.close()
 
 
-async def test_a_short_absence_is_bridged(tmp_path: Path) -> None:
+async def test_a_short_absence_is_bridged(own: NatsServer) -> None:
     """A publish during a restart of NATS is retried and succeeds."""
-    with nats_server(tmp_path) as server:
-        options = replace(brisk(server.url), publish_retry_attempts=12)
-        backend = await JetStreamBackend.open(options, CATALOGUE)
+    options = replace(brisk(own.url), publish_retry_attempts=12)
+    async with backend_with(options) as backend:
         await append(backend, 2)
-        server.kill()
+        own.kill()
         waiting = asyncio.ensure_future(backend.append(notification(payload="x"), key="x"))
-        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(own.start)
         async with asyncio.timeout(30):
             assert (await waiting).sequence == 3
         assert backend.reconnects == 1
-        await backend.close()
 
 
 async def test_many_in_flight(opened: Opener) -> None:
@@ -66,19 +60,18 @@ async def test_many_in_flight(opened: Opener) -> None:
     assert sum(r.repeated for r in receipts) == 500
 
 
-async def test_a_repeat_is_told_after_a_pause_too(tmp_path: Path) -> None:
+async def test_a_repeat_is_told_after_a_pause_too(own: NatsServer) -> None:
     """A key that was used before is a repeat although NATS paused meanwhile: callers compare.
 
     Taken for our own second copy, it was acknowledged with the other notification's sequence.
     """
-    with nats_server(tmp_path) as server, recorded() as journal:
-        options = replace(brisk(server.url), publish_retry_attempts=20)
-        backend = await JetStreamBackend.open(options, CATALOGUE)
-        assert await backend.append(notification(payload="A"), key="k") == Receipt(1)
-        server.pause()
-        waiting = asyncio.ensure_future(backend.append(notification(payload="B"), key="k"))
-        await journal.seen("backend.jetstream.publish.retry.channel_closed")
-        server.resume()
-        async with asyncio.timeout(30):
-            assert await waiting == Receipt(1, repeated=True)
-        await backend.close()
+    with recorded() as journal:
+        options = replace(brisk(own.url), publish_retry_attempts=20)
+        async with backend_with(options) as backend:
+            assert await backend.append(notification(payload="A"), key="k") == Receipt(1)
+            own.pause()
+            waiting = asyncio.ensure_future(backend.append(notification(payload="B"), key="k"))
+            await journal.seen("backend.jetstream.publish.retry.channel_closed")
+            own.resume()
+            async with asyncio.timeout(30):
+                assert await waiting == Receipt(1, repeated=True)

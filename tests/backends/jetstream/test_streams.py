@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from backends.contract import CATALOGUE, NONE, append, notification
-from backends.jetstream.conftest import Opener
+from backends.jetstream.conftest import Opener, config_of
 from nats.aio.msg import Msg
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
@@ -35,13 +35,6 @@ class Advisories:
 
     async def _note(self, message: Msg) -> None:
         self.seen.append(message.subject.removeprefix("$JS.EVENT.ADVISORY.STREAM."))
-
-
-async def config_of(backend: JetStreamBackend, stream: str = "EV") -> dict[str, Json]:
-    """The stream's configuration now."""
-    config = (await backend._connection.call(f"STREAM.INFO.{stream}"))["config"]
-    assert isinstance(config, dict)
-    return config
 
 
 async def make(backend: JetStreamBackend, **settings: Json) -> None:

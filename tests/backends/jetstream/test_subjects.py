@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 from backends.contract import CATALOGUE, append, filter_of, notification, read_all
-from backends.jetstream.conftest import Opener
+from backends.jetstream.conftest import Opener, config_of
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.configuration import TOKENS, TOKENS_FROM
@@ -40,6 +40,15 @@ async def dispatched(backend: JetStreamBackend, notes: str, *, by: str = "one") 
         request = NotificationRequest(event_type="diss2", identifier=identifier, payload=n)
         item = notification_of(backend._schema("diss2"), request)
         await backend.append(item, key=f"{by}-{note}-{n}")
+
+
+async def renote(backend: JetStreamBackend, **notes: str | None) -> None:
+    """Write other notes into the metadata of the stream of ``diss2``; None takes one away."""
+    config = await config_of(backend, "DISS")
+    assert isinstance(config["metadata"], dict)
+    merged = {**config["metadata"], **notes}
+    kept = {name: text for name, text in merged.items() if text is not None}
+    await backend._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": kept})
 
 
 async def found(backend: JetStreamBackend, event_type: str, wanted: Filter) -> list[int]:
@@ -158,12 +167,7 @@ async def test_a_note_that_was_overwritten_is_made_again(opened: Opener) -> None
     old, new = await opened(), await opened(NOTE_IN_TOPIC)
     await dispatched(new, "a")
     await dispatched(old, "a", by="other")
-    config = (await old._connection.call("STREAM.INFO.DISS"))["config"]
-    assert isinstance(config, dict)
-    metadata = config["metadata"]
-    assert isinstance(metadata, dict)
-    claimed = {**metadata, TOKENS: '["destination","note"]'}
-    await old._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": claimed})
+    await renote(old, **{TOKENS: '["destination","note"]'})
     await old.bounds("diss2")
     await old.bounds("diss2")
     wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})
@@ -174,13 +178,7 @@ async def test_streams_from_before_this_was_noted(opened: Opener) -> None:
     """What a stream held before it was noted which fields are tokens is read as a whole."""
     old = await opened()
     await dispatched(old, "aba")
-    info = await old._connection.call("STREAM.INFO.DISS")
-    config = info["config"]
-    assert isinstance(config, dict)
-    metadata = config["metadata"]
-    assert isinstance(metadata, dict)
-    kept = {k: v for k, v in metadata.items() if k not in (TOKENS, TOKENS_FROM)}
-    await old._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": kept})
+    await renote(old, **{TOKENS: None, TOKENS_FROM: None})
     backend = await opened(NOTE_IN_TOPIC)
     await dispatched(backend, "zzab", by="other")
     wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})

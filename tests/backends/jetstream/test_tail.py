@@ -1,20 +1,20 @@
 """Following a stream through everything that can happen to it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from backends.contract import CATALOGUE, append, notification
-from backends.jetstream.conftest import Opener, brisk, eventually
+from backends.jetstream.conftest import Opener, backend_with, brisk, eventually
 from support.journal import recorded
-from support.nats import nats_server
+from support.nats import NatsServer, nats_server
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.configuration import StreamState
-from aviso_server.backends.jetstream.options import JetStreamOptions, StreamDefaults
+from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.backends.jetstream.streams import Streams
 from aviso_server.backends.jetstream.tail import Consumer, delivery
 from aviso_server.core.errors import HistoryLost, LiveFailed, StorageFailed
@@ -60,15 +60,9 @@ async def publish_through(backend: JetStreamBackend, count: int, begin: int = 0)
                 continue
 
 
-@asynccontextmanager
-async def opened_at(url: str) -> AsyncIterator[JetStreamBackend]:
+def opened_at(url: str) -> AbstractAsyncContextManager[JetStreamBackend]:
     """A backend on a server that the test may harm."""
-    options = replace(brisk(url), publish_retry_attempts=8)
-    backend = await JetStreamBackend.open(options, CATALOGUE)
-    try:
-        yield backend
-    finally:
-        await backend.close()
+    return backend_with(replace(brisk(url), publish_retry_attempts=8))
 
 
 async def test_many_arrive_together(opened: Opener) -> None:
@@ -217,35 +211,31 @@ async def test_restarts_of_nats_lose_nothing(tmp_path: Path, sequence: int) -> N
 
 
 @pytest.mark.slow
-async def test_a_pause_of_nats_loses_nothing(tmp_path: Path) -> None:
+async def test_a_pause_of_nats_loses_nothing(own: NatsServer) -> None:
     """NATS hangs: appends fail in bounded time; afterwards everything goes on by itself."""
-    with nats_server(tmp_path) as server:
-        async with opened_at(server.url) as backend, aclosing(backend.tail("ev", 0)) as tail:
-            await append(backend, 2)
-            assert await take(tail, 2) == [1, 2]
-            server.pause()
-            following = asyncio.ensure_future(take(tail, 5))
-            async with asyncio.timeout(60):
-                with pytest.raises(StorageFailed):
-                    await backend.append(notification(payload="x"), key="t0")
-                await eventually(lambda: not backend.connected)
-            server.resume()
-            async with asyncio.timeout(60):
-                await publish_through(backend, 3)
-            assert await following == [3, 4, 5]
+    async with opened_at(own.url) as backend, aclosing(backend.tail("ev", 0)) as tail:
+        await append(backend, 2)
+        assert await take(tail, 2) == [1, 2]
+        own.pause()
+        following = asyncio.ensure_future(take(tail, 5))
+        async with asyncio.timeout(60):
+            with pytest.raises(StorageFailed):
+                await backend.append(notification(payload="x"), key="t0")
+            await eventually(lambda: not backend.connected)
+        own.resume()
+        async with asyncio.timeout(60):
+            await publish_through(backend, 3)
+        assert await following == [3, 4, 5]
 
 
 @pytest.mark.slow
-async def test_a_long_outage_ends_the_tail(tmp_path: Path) -> None:
+async def test_a_long_outage_ends_the_tail(own: NatsServer) -> None:
     """When NATS stays away, the tail fails and says so; it does not hang."""
-    with nats_server(tmp_path) as server:
-        options = brisk(server.url)
-        short: JetStreamOptions = replace(options, pace=replace(options.pace, outage_s=1))
-        backend = await JetStreamBackend.open(short, CATALOGUE)
+    options = brisk(own.url)
+    async with backend_with(replace(options, pace=replace(options.pace, outage_s=1))) as backend:
         await append(backend, 1)
         tail = backend.tail("ev", 0)
         assert await take(tail, 1) == [1]
-        server.kill()
+        own.kill()
         with pytest.raises(LiveFailed, match="Failed to create stream consumer"):
             await take(tail, 2)
-        await backend.close()

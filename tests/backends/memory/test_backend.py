@@ -15,13 +15,8 @@ from aviso_server.core import footprint
 from aviso_server.core.errors import StorageFailed
 
 
-def ticking() -> "MemoryClock":
-    """A clock that moves by a microsecond whenever it is read."""
-    return MemoryClock()
-
-
-class MemoryClock:
-    """A clock that tests set."""
+class Ticking:
+    """A clock that moves by a microsecond whenever it is read, and that tests put ahead."""
 
     def __init__(self) -> None:
         self._ticks = count(1_700_000_000_000_000_000, 1000)
@@ -33,7 +28,7 @@ class MemoryClock:
 
 def backend_with(**limits: int) -> MemoryBackend:
     """A backend with these limits."""
-    return MemoryBackend(MemoryLimits(**limits), now_ns=ticking())
+    return MemoryBackend(MemoryLimits(**limits), now_ns=Ticking())
 
 
 class TestContract(BackendContract):
@@ -104,7 +99,7 @@ async def test_max_topics_gives_up_the_stalest_topic() -> None:
 
 async def test_keys_are_forgotten_after_the_window() -> None:
     """After 120 s the same key stores again."""
-    clock = ticking()
+    clock = Ticking()
     backend = MemoryBackend(MemoryLimits(), now_ns=clock)
     await backend.append(notification(), key="k")
     clock.ahead_ns = WINDOW_NS + 1_000_000
@@ -114,7 +109,7 @@ async def test_keys_are_forgotten_after_the_window() -> None:
 
 async def test_a_clock_that_goes_back_does_not_reorder() -> None:
     """Stamps are the larger of the clock and the previous stamp."""
-    clock = ticking()
+    clock = Ticking()
     backend = MemoryBackend(MemoryLimits(), now_ns=clock)
     await append(backend, 2)
     clock.ahead_ns = -3_600_000_000_000

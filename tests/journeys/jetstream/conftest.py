@@ -23,10 +23,3 @@ def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
 def account() -> dict[str, Json]:
     """Credentials of an account without streams."""
     return {"username": f"a{next(_unused) % ACCOUNTS}", "password": "p"}
-
-
-@pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """A NATS server of the test's own, to be killed and paused."""
-    with nats_server(tmp_path_factory.mktemp("nats")) as running:
-        yield running

@@ -10,8 +10,8 @@ from typing import Any
 
 import nats as nats_client
 import pytest
-from backends.contract import CATALOGUE, notification, read_all
-from backends.jetstream.conftest import brisk, eventually
+from backends.contract import notification, read_all
+from backends.jetstream.conftest import backend_with, brisk, eventually
 from nats.js.errors import APIError
 from support.config import document, on_jetstream
 from support.jetstream import ready
@@ -146,9 +146,8 @@ async def backend(cluster: list[NatsServer]) -> AsyncIterator[JetStreamBackend]:
         publish_retry_attempts=10,
         streams=StreamDefaults(replicas=3),
     )
-    backend = await JetStreamBackend.open(options, CATALOGUE)
-    yield backend
-    await backend.close()
+    async with backend_with(options) as backend:
+        yield backend
 
 
 async def publish(backend: JetStreamBackend, count: int, prefix: str) -> list[int]:
