@@ -1,6 +1,7 @@
 """The real client, asynchronous: docs/compatibility.md#what-the-client-relies-on."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,78 +28,72 @@ TWO: dict[str, Json] = {
 """Two streams of the same shape."""
 
 
+@pytest.fixture
+async def client() -> AsyncIterator[pyaviso.AsyncAvisoClient]:
+    """The client of a server with the usual settings."""
+    async with connected(settings()) as server:
+        yield anonymous(server.running.url)
+
+
 async def replayed(
     client: pyaviso.AsyncAvisoClient,
     event_type: str = "ev",
     *,
     keep: dict[str, Any] | None = None,
     start_from: int | str = 0,
-    until: int | str | None = None,
+    **end: int | str,
 ) -> list[pyaviso.Notification]:
     """A replay to its end."""
-    async with (
-        asyncio.timeout(20),
-        client.listen(
-            event_type, filter=keep, start_from=start_from, until=until, mode="replay_only"
-        ) as history,
-    ):
+    listening = client.listen(
+        event_type, filter=keep, start_from=start_from, mode="replay_only", **end
+    )
+    async with asyncio.timeout(20), listening as history:
         return [item async for item in history]
 
 
 async def sequences(
-    client: pyaviso.AsyncAvisoClient,
-    event_type: str = "ev",
-    *,
-    keep: dict[str, Any] | None = None,
-    start_from: int | str = 0,
-    until: int | str | None = None,
+    client: pyaviso.AsyncAvisoClient, event_type: str = "ev", **asked: Any
 ) -> list[int]:
     """The sequences of a replay to its end."""
-    items = await replayed(client, event_type, keep=keep, start_from=start_from, until=until)
-    return [item.sequence for item in items]
+    return [item.sequence for item in await replayed(client, event_type, **asked)]
 
 
 # Publishing
 
 
-async def test_notify_answer() -> None:
+async def test_notify_answer(client: pyaviso.AsyncAvisoClient) -> None:
     """The client understands the answer, with the members we add to it."""
-    async with connected(settings()) as server:
-        answer = await anonymous(server.running.url).notify(event_type="ev", identifier=NORTH)
-        assert answer.status == "success"
-        assert len(answer.request_id) == 36
-        assert len(answer.processed_at) == 20
+    answer = await client.notify(event_type="ev", identifier=NORTH)
+    assert answer.status == "success"
+    assert len(answer.request_id) == 36
+    assert len(answer.processed_at) == 20
 
 
 @pytest.mark.parametrize(
     "payload", [None, True, 0, 1.5, "text", "é\n", [], [1, [2]], {}, {"b": 1, "a": {"c": None}}]
 )
-async def test_payload_round_trip(payload: object) -> None:
+async def test_payload_round_trip(client: pyaviso.AsyncAvisoClient, payload: object) -> None:
     """A payload of any JSON shape comes back as it was sent."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await client.notify(event_type="ev", identifier=NORTH, payload=payload)
-        (item,) = await replayed(client, keep=NORTH)
-        assert item.payload == payload
-        assert item.identifier == NORTH
-        assert item.cloudevent is not None
-        assert item.cloudevent["id"] == "ev@1"
+    await client.notify(event_type="ev", identifier=NORTH, payload=payload)
+    (item,) = await replayed(client, keep=NORTH)
+    assert item.payload == payload
+    assert item.identifier == NORTH
+    assert item.cloudevent is not None
+    assert item.cloudevent["id"] == "ev@1"
 
 
-async def test_notify_many() -> None:
+async def test_notify_many(client: pyaviso.AsyncAvisoClient) -> None:
     """Each notification of a batch has its own result; a refused one does not stop the others."""
     batch: list[dict[str, Any]] = [
         {"event_type": "ev", "identifier": NORTH, "payload": value} for value in range(20)
     ]
     batch[7] = {"event_type": "nope", "identifier": {}}
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        results = await client.notify_many(batch, concurrency=4)
-        assert [result.index for result in results if not result.ok] == [7]
-        error = results[7].error
-        assert isinstance(error, pyaviso.HttpError)
-        assert "UNKNOWN_EVENT_TYPE" in error.body
-        assert await sequences(client) == list(range(1, 20))
+    results = await client.notify_many(batch, concurrency=4)
+    assert [result.index for result in results if not result.ok] == [7]
+    error = results[7].error
+    assert isinstance(error, pyaviso.HttpError)
+    assert "UNKNOWN_EVENT_TYPE" in error.body
+    assert await sequences(client) == list(range(1, 20))
 
 
 @pytest.mark.parametrize(
@@ -109,61 +104,54 @@ async def test_notify_many() -> None:
         ("diss2", {}, "INVALID_NOTIFICATION_REQUEST"),
     ],
 )
-async def test_notify_refused(event_type: str, identifier: dict[str, str], code: str) -> None:
+async def test_notify_refused(
+    client: pyaviso.AsyncAvisoClient, event_type: str, identifier: dict[str, str], code: str
+) -> None:
     """A refused notify raises HttpError with the status, the body and the request id."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        with pytest.raises(pyaviso.HttpError) as refused:
-            await client.notify(event_type=event_type, identifier=identifier)
-        assert refused.value.status == 400
-        assert code in refused.value.body
-        assert refused.value.request_id is not None
-        assert refused.value.request_id in refused.value.body
+    with pytest.raises(pyaviso.HttpError) as refused:
+        await client.notify(event_type=event_type, identifier=identifier)
+    assert refused.value.status == 400
+    assert code in refused.value.body
+    assert refused.value.request_id is not None
+    assert refused.value.request_id in refused.value.body
 
 
 # History
 
 
-async def test_replay_ends() -> None:
+async def test_replay_ends(client: pyaviso.AsyncAvisoClient) -> None:
     """A replay delivers the matching history in order and ends, also when there is none."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        assert await sequences(client, keep=NORTH) == []
-        for region in "nsnsn":
-            await published(client, 1, region=region)
-        assert await sequences(client, keep=NORTH) == [1, 3, 5]
-        assert await sequences(client) == [1, 2, 3, 4, 5]
+    assert await sequences(client, keep=NORTH) == []
+    for region in "nsnsn":
+        await published(client, 1, region=region)
+    assert await sequences(client, keep=NORTH) == [1, 3, 5]
+    assert await sequences(client) == [1, 2, 3, 4, 5]
 
 
-async def test_window_by_sequence() -> None:
+async def test_window_by_sequence(client: pyaviso.AsyncAvisoClient) -> None:
     """A start is exclusive and an end inclusive for the client; both are exact."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await published(client, 6)
-        assert await sequences(client, keep=NORTH, start_from=2, until=4) == [3, 4]
-        assert await sequences(client, start_from=5, until=99) == [6]
-        assert await sequences(client, start_from=6) == []
+    await published(client, 6)
+    assert await sequences(client, keep=NORTH, start_from=2, until=4) == [3, 4]
+    assert await sequences(client, start_from=5, until=99) == [6]
+    assert await sequences(client, start_from=6) == []
 
 
-async def test_window_by_date() -> None:
+async def test_window_by_date(client: pyaviso.AsyncAvisoClient) -> None:
     """Storage times, as delivered, select inclusively to the nanosecond."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await published(client, 5)
-        items = await replayed(client)
-        times = [item.cloudevent["time"] for item in items if item.cloudevent]
-        assert await sequences(client, start_from=times[1], until=times[3]) == [2, 3, 4]
-        assert await sequences(client, start_from=times[2]) == [3, 4, 5]
-        assert await sequences(client, start_from=1, until=times[2]) == [2, 3]
-        assert await sequences(client, start_from="2999-01-01T00:00:00Z") == []
+    await published(client, 5)
+    items = await replayed(client)
+    times = [item.cloudevent["time"] for item in items if item.cloudevent]
+    assert await sequences(client, start_from=times[1], until=times[3]) == [2, 3, 4]
+    assert await sequences(client, start_from=times[2]) == [3, 4, 5]
+    assert await sequences(client, start_from=1, until=times[2]) == [2, 3]
+    assert await sequences(client, start_from="2999-01-01T00:00:00Z") == []
 
 
-async def test_date_without_time() -> None:
+async def test_date_without_time(client: pyaviso.AsyncAvisoClient) -> None:
     """The client sends a plain date as it is, and it is refused."""
-    async with connected(settings()) as server:
-        with pytest.raises(pyaviso.HttpError, match="from_date must be a valid datetime") as error:
-            await replayed(anonymous(server.running.url), start_from="2026-01-01")
-        assert error.value.status == 400
+    with pytest.raises(pyaviso.HttpError, match="from_date must be a valid datetime") as error:
+        await replayed(client, start_from="2026-01-01")
+    assert error.value.status == 400
 
 
 @pytest.mark.parametrize("mode", ["watch", "replay_only"])
@@ -184,18 +172,16 @@ async def test_cap(mode: str) -> None:
 # Live
 
 
-async def test_listen_in_order(journal: Journal) -> None:
+async def test_listen_in_order(client: pyaviso.AsyncAvisoClient, journal: Journal) -> None:
     """A live listener gets what is published from now on, in order, and only what it asked for."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await published(client, 2)
-        async with client.listen("ev", filter=NORTH) as live:
-            await journal.seen(WATCHING)
-            await published(client, 1, region="s")
-            await published(client, 20)
-            items = await take(live, 20)
-        assert [item.sequence for item in items] == list(range(4, 24))
-        assert [item.payload for item in items] == list(range(20))
+    await published(client, 2)
+    async with client.listen("ev", filter=NORTH) as live:
+        await journal.seen(WATCHING)
+        await published(client, 1, region="s")
+        await published(client, 20)
+        items = await take(live, 20)
+    assert [item.sequence for item in items] == list(range(4, 24))
+    assert [item.payload for item in items] == list(range(20))
 
 
 async def test_hand_over_under_load() -> None:
@@ -307,102 +293,92 @@ async def test_server_restart(journal: Journal) -> None:
 # Filters
 
 
-async def test_constraints() -> None:
+async def test_constraints(client: pyaviso.AsyncAvisoClient) -> None:
     """Constraint objects pass through the client unchanged."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        for severity in range(1, 6):
-            await client.notify(
-                event_type="extreme",
-                identifier={
-                    "region": "north" if severity % 2 else "south",
-                    "run_time": "1200",
-                    "severity": severity,
-                    "anomaly": severity * 10.5,
-                },
-            )
-        expected: list[tuple[dict[str, Any], list[int]]] = [
-            ({"severity": {"gte": 3}}, [3, 4, 5]),
-            ({"severity": {"between": [2, 4]}}, [2, 3, 4]),
-            ({"severity": {"in": [1, 5]}}, [1, 5]),
-            ({"anomaly": {"lt": 21.5}, "region": "south"}, [2]),
-            ({"region": {"in": ["south"]}}, [2, 4]),
-        ]
-        for keep, sequence in expected:
-            assert await sequences(client, "extreme", keep=keep) == sequence, keep
+    for severity in range(1, 6):
+        await client.notify(
+            event_type="extreme",
+            identifier={
+                "region": "north" if severity % 2 else "south",
+                "run_time": "1200",
+                "severity": severity,
+                "anomaly": severity * 10.5,
+            },
+        )
+    expected: list[tuple[dict[str, Any], list[int]]] = [
+        ({"severity": {"gte": 3}}, [3, 4, 5]),
+        ({"severity": {"between": [2, 4]}}, [2, 3, 4]),
+        ({"severity": {"in": [1, 5]}}, [1, 5]),
+        ({"anomaly": {"lt": 21.5}, "region": "south"}, [2]),
+        ({"region": {"in": ["south"]}}, [2, 4]),
+    ]
+    for keep, sequence in expected:
+        assert await sequences(client, "extreme", keep=keep) == sequence, keep
 
 
-async def test_places() -> None:
+async def test_places(client: pyaviso.AsyncAvisoClient) -> None:
     """Polygons touch, points are strictly inside, in every form the client can send."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await client.notify(
-            event_type="area", identifier={"date": "20260101", "polygon": SQUARE}, payload=1
-        )
-        near = [[10, 10], [10, 20], [20, 20], [10, 10]]
-        for keep, found in (
-            ({"point": [5, 5]}, True),
-            ({"point": "5,5"}, True),
-            ({"point": [10, 5]}, False),
-            ({"point": [15, 5]}, False),
-            ({"polygon": near}, True),
-            ({"polygon": "10,10,10,20,20,20,10,10"}, True),
-            ({"polygon": [[11, 11], [11, 20], [20, 20], [11, 11]]}, False),
-        ):
-            items = await replayed(client, "area", keep=keep)
-            assert [item.identifier["polygon"] for item in items] == [SQUARE] * found, keep
+    await client.notify(
+        event_type="area", identifier={"date": "20260101", "polygon": SQUARE}, payload=1
+    )
+    near = [[10, 10], [10, 20], [20, 20], [10, 10]]
+    for keep, found in (
+        ({"point": [5, 5]}, True),
+        ({"point": "5,5"}, True),
+        ({"point": [10, 5]}, False),
+        ({"point": [15, 5]}, False),
+        ({"polygon": near}, True),
+        ({"polygon": "10,10,10,20,20,20,10,10"}, True),
+        ({"polygon": [[11, 11], [11, 20], [20, 20], [11, 11]]}, False),
+    ):
+        items = await replayed(client, "area", keep=keep)
+        assert [item.identifier["polygon"] for item in items] == [SQUARE] * found, keep
 
 
-async def test_point_clouds() -> None:
+async def test_point_clouds(client: pyaviso.AsyncAvisoClient) -> None:
     """A polygon filter keeps point clouds with a point in it."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        cloud = [[50.0, 50.0], [5.0, 5.0]]
-        await client.notify(
-            event_type="observations", identifier={"date": "20260101", "point_cloud": cloud}
-        )
-        (item,) = await replayed(client, "observations", keep={"polygon": SQUARE})
-        assert item.identifier["point_cloud"] == cloud
-        away = [[20, 20], [20, 30], [30, 30], [20, 20]]
-        assert await replayed(client, "observations", keep={"polygon": away}) == []
+    cloud = [[50.0, 50.0], [5.0, 5.0]]
+    await client.notify(
+        event_type="observations", identifier={"date": "20260101", "point_cloud": cloud}
+    )
+    (item,) = await replayed(client, "observations", keep={"polygon": SQUARE})
+    assert item.identifier["point_cloud"] == cloud
+    away = [[20, 20], [20, 30], [30, 30], [20, 20]]
+    assert await replayed(client, "observations", keep={"polygon": away}) == []
 
 
 # Schemas and administration
 
 
-async def test_schemas() -> None:
+async def test_schemas(client: pyaviso.AsyncAvisoClient) -> None:
     """The client reads the catalogue, one schema, and a 404 with its request id."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        catalogue = await client.schema()
-        assert catalogue.event_types == sorted(catalogue.schema)
-        assert catalogue.total_schemas == len(catalogue.event_types)
-        one = await client.schema_for("ev")
-        assert one.event_type == "ev"
-        assert one.schema == catalogue.schema["ev"]
-        with pytest.raises(pyaviso.HttpError, match="Event type 'nope' not found") as missing:
-            await client.schema_for("nope")
-        assert missing.value.status == 404
-        assert missing.value.request_id
+    catalogue = await client.schema()
+    assert catalogue.event_types == sorted(catalogue.schema)
+    assert catalogue.total_schemas == len(catalogue.event_types)
+    one = await client.schema_for("ev")
+    assert one.event_type == "ev"
+    assert one.schema == catalogue.schema["ev"]
+    with pytest.raises(pyaviso.HttpError, match="Event type 'nope' not found") as missing:
+        await client.schema_for("nope")
+    assert missing.value.status == 404
+    assert missing.value.request_id
 
 
-async def test_delete_leaves_a_hole() -> None:
+async def test_delete_leaves_a_hole(client: pyaviso.AsyncAvisoClient) -> None:
     """A deleted notification stops an unfiltered listener and no filtered one."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await published(client, 3)
+    await published(client, 3)
+    await client.delete_notification("ev@2")
+    assert await sequences(client, keep=NORTH) == [1, 3]
+    with pytest.raises(pyaviso.HistoryGapError) as gap:
+        await replayed(client)
+    assert gap.value.reason == "sequence_jump"
+    assert (gap.value.expected, gap.value.observed) == (2, 3)
+    with pytest.raises(pyaviso.HttpError, match="Notification not found") as missing:
         await client.delete_notification("ev@2")
-        assert await sequences(client, keep=NORTH) == [1, 3]
-        with pytest.raises(pyaviso.HistoryGapError) as gap:
-            await replayed(client)
-        assert gap.value.reason == "sequence_jump"
-        assert (gap.value.expected, gap.value.observed) == (2, 3)
-        with pytest.raises(pyaviso.HttpError, match="Notification not found") as missing:
-            await client.delete_notification("ev@2")
-        assert missing.value.status == 404
-        with pytest.raises(pyaviso.HttpError, match="format") as malformed:
-            await client.delete_notification("ev")
-        assert malformed.value.status == 400
+    assert missing.value.status == 404
+    with pytest.raises(pyaviso.HttpError, match="format") as malformed:
+        await client.delete_notification("ev")
+    assert malformed.value.status == 400
 
 
 async def test_wipe_stream() -> None:
@@ -424,14 +400,12 @@ async def test_wipe_stream() -> None:
         assert missing.value.status == 404
 
 
-async def test_wipe_all() -> None:
+async def test_wipe_all(client: pyaviso.AsyncAvisoClient) -> None:
     """Everything is wiped; a listener that is connected stays and goes on."""
-    async with connected(settings()) as server:
-        client = anonymous(server.running.url)
-        await published(client, 2)
-        async with client.listen("ev", start_from=0) as stream:
-            assert [item.sequence for item in await take(stream, 2)] == [1, 2]
-            await client.wipe_all()
-            await published(client, 1)
-            assert [item.sequence for item in await take(stream, 1)] == [3]
-        assert await sequences(client, keep=NORTH) == [3]
+    await published(client, 2)
+    async with client.listen("ev", start_from=0) as stream:
+        assert [item.sequence for item in await take(stream, 2)] == [1, 2]
+        await client.wipe_all()
+        await published(client, 1)
+        assert [item.sequence for item in await take(stream, 1)] == [3]
+    assert await sequences(client, keep=NORTH) == [3]
