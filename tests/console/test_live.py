@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, expect
 from support.browser import Tab, tab
-from support.config import document
+from support.config import document, embedded
 from support.console import WITHIN_MS, Console, notify, notify_many
 from support.process import server_process
 
@@ -148,14 +148,7 @@ def test_a_refusal_is_told_at_its_field(console: Console) -> None:
 @pytest.mark.slow
 def test_a_restart_of_the_server_leaves_no_gap_and_no_duplicate(fresh: Tab, tmp_path: Path) -> None:
     """The page comes back by itself and goes on with the next sequence."""
-    kept = document(
-        {
-            "notification_backend": {
-                "kind": "jetstream",
-                "jetstream": {"embedded": True, "store_dir": str(tmp_path / "nats")},
-            }
-        }
-    )
+    kept = document(embedded(tmp_path / "nats"))
     fresh.expected.append("ERR_")
     with server_process(kept, tmp_path) as first:
         console = Console(fresh, first.url)

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from deltalake import DeltaTable
-from support.config import document
+from support.config import document, embedded
 from support.metrics import parsed
 from support.process import server_process
 
@@ -64,10 +64,7 @@ def test_one_command_archives_everything(tmp_path: Path) -> None:
     port = free_port()
     configuration = document(
         {
-            "notification_backend": {
-                "kind": "jetstream",
-                "jetstream": {"embedded": True, "store_dir": str(tmp_path / "nats")},
-            },
+            **embedded(tmp_path / "nats"),
             "lake": {
                 "path": str(tmp_path / "lake"),
                 "archive": "managed",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import aiohttp
 from backends.jetstream.conftest import BRISK, eventually
-from support.config import document, on_jetstream
+from support.config import document, embedded, on_jetstream
 from support.metrics import Page, counting, moved, page_url, scrape
-from support.nats import nats_server
+from support.nats import NatsServer
 from support.process import ServerProcess, server_process
 from support.server import connected
 from support.sse import opened
@@ -31,16 +31,8 @@ def page_address() -> tuple[str, int]:
 def crewed(folder: Path) -> tuple[dict[str, Json], str]:
     """A configuration with an embedded store and metrics, and where its page is."""
     host, port = page_address()
-    embedded: Json = {
-        "kind": "jetstream",
-        "jetstream": {"embedded": True, "store_dir": str(folder / "store")},
-    }
-    chosen = document(
-        {
-            "notification_backend": embedded,
-            "metrics": {"enabled": True, "host": host, "port": port},
-        }
-    )
+    metrics: dict[str, Json] = {"enabled": True, "host": host, "port": port}
+    chosen = document({**embedded(folder / "store"), "metrics": metrics})
     return chosen, f"http://{host}:{port}/metrics"
 
 
@@ -126,46 +118,44 @@ async def test_one_page_for_all_workers(tmp_path: Path) -> None:
         assert await asyncio.to_thread(server.wait) == 0
 
 
-async def test_the_connection_to_nats(tmp_path: Path) -> None:
+async def test_the_connection_to_nats(own: NatsServer) -> None:
     """Whether NATS is there, how often it came back, and what failed meanwhile."""
-    with nats_server(tmp_path / "nats") as nats:
-        async with connected(counting(on_jetstream(nats.url)), pace=BRISK) as client:
-            url = page_url(client.running)
-            await client.notify("ev", {"region": "n"})
-            first = await scrape(url)
-            assert first.value("aviso_backend_connected", backend="jetstream") == 1
-            assert first.value("aviso_backend_reconnects_total", backend="jetstream") == 0
-            await asyncio.to_thread(nats.kill)
-            await until(url, lambda page: page.total("aviso_backend_connected") == 0)
-            before = await scrape(url)
-            for path in ("watch", "notification"):
-                async with client.session.post(
-                    f"{client.running.url}/api/v1/{path}", json=BODY
-                ) as response:
-                    assert response.status == 500
-            call = {"backend": "jetstream", "operation": "publish", "outcome": "error"}
-            asked = {"route": "/api/v1/watch", "event_type": "ev"}
-            assert (await scrape(url)).since(before).items() >= (
-                moved("aviso_sse_connections_total", **asked)
-                | moved("aviso_notifications_total", event_type="ev", status="error")
-                | moved("aviso_backend_operations_total", **call)
-            ).items()
-            assert (await scrape(url)).total("aviso_sse_connections_active") == 0
-            await asyncio.to_thread(nats.start)
-            await until(url, lambda page: page.total("aviso_backend_connected") == 1)
-            assert (await scrape(url)).total("aviso_backend_reconnects_total") >= 1
+    async with connected(counting(on_jetstream(own.url)), pace=BRISK) as client:
+        url = page_url(client.running)
+        await client.notify("ev", {"region": "n"})
+        first = await scrape(url)
+        assert first.value("aviso_backend_connected", backend="jetstream") == 1
+        assert first.value("aviso_backend_reconnects_total", backend="jetstream") == 0
+        await asyncio.to_thread(own.kill)
+        await until(url, lambda page: page.total("aviso_backend_connected") == 0)
+        before = await scrape(url)
+        for path in ("watch", "notification"):
+            async with client.session.post(
+                f"{client.running.url}/api/v1/{path}", json=BODY
+            ) as response:
+                assert response.status == 500
+        call = {"backend": "jetstream", "operation": "publish", "outcome": "error"}
+        asked = {"route": "/api/v1/watch", "event_type": "ev"}
+        assert (await scrape(url)).since(before).items() >= (
+            moved("aviso_sse_connections_total", **asked)
+            | moved("aviso_notifications_total", event_type="ev", status="error")
+            | moved("aviso_backend_operations_total", **call)
+        ).items()
+        assert (await scrape(url)).total("aviso_sse_connections_active") == 0
+        await asyncio.to_thread(own.start)
+        await until(url, lambda page: page.total("aviso_backend_connected") == 1)
+        assert (await scrape(url)).total("aviso_backend_reconnects_total") >= 1
 
 
-async def test_tail_cache_of_a_server(tmp_path: Path) -> None:
+async def test_tail_cache_of_a_server(own: NatsServer) -> None:
     """A reconnect is served from memory, and the page tells."""
-    with nats_server(tmp_path / "nats") as nats:
-        async with connected(counting(on_jetstream(nats.url)), pace=BRISK) as client:
-            async with client.watch("ev", {}) as stream:
-                await stream.until("connection_established")
-                await client.notify("ev", {"region": "n"})
-                await stream.until("live-notification")
-            async with client.replay("ev", {}, from_id="1") as stream:
-                await stream.rest()
-            page = await scrape(page_url(client.running))
-            assert page.value("aviso_history_reads_total", tier="memory") == 1
-            assert page.value("aviso_history_reads_total", tier="log") == 0
+    async with connected(counting(on_jetstream(own.url)), pace=BRISK) as client:
+        async with client.watch("ev", {}) as stream:
+            await stream.until("connection_established")
+            await client.notify("ev", {"region": "n"})
+            await stream.until("live-notification")
+        async with client.replay("ev", {}, from_id="1") as stream:
+            await stream.rest()
+        page = await scrape(page_url(client.running))
+        assert page.value("aviso_history_reads_total", tier="memory") == 1
+        assert page.value("aviso_history_reads_total", tier="log") == 0

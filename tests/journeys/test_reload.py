@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 import yaml
 from support.certificates import Authority
-from support.config import SCHEMAS, document
-from support.process import server_process
+from support.config import SCHEMAS, document, embedded
+from support.process import ServerProcess, server_process
 from support.sse import opened
 
 from aviso_server.core.json import Json
@@ -36,6 +36,12 @@ def grown(raw: dict[str, Json]) -> dict[str, Json]:
 def rewrite(folder: Path, raw: dict[str, Json]) -> None:
     """Change the file the server was started with."""
     (folder / "config.yaml").write_text(yaml.safe_dump(raw))
+
+
+async def reload(server: ServerProcess, said: str, *, times: int = 1) -> None:
+    """Ask for it, and wait until the log has an outcome."""
+    server.signal(signal.SIGHUP)
+    await asyncio.to_thread(server.printed, said, times=times)
 
 
 async def notify(url: str, event_type: str) -> int:
@@ -65,8 +71,7 @@ async def test_event_types_and_level(tmp_path: Path) -> None:
             await stream.until("live-notification")
         assert "api.notification.processed" not in server.output
         rewrite(tmp_path, grown(raw))
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, RELOADED)
+        await reload(server, RELOADED)
         assert await notify(url, "fresh") == 200
         await asyncio.to_thread(server.printed, "api.notification.processed")
         server.signal(signal.SIGTERM)
@@ -86,13 +91,11 @@ async def test_refused_configurations(change: dict[str, Json], reason: str, tmp_
     raw = document()
     with server_process(raw, tmp_path) as server:
         rewrite(tmp_path, {**grown(raw), **change})
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, REFUSED)
+        await reload(server, REFUSED)
         assert reason in next(line for line in server.output.splitlines() if REFUSED in line)
         assert await notify(server.url, "fresh") == 400
         rewrite(tmp_path, grown(raw))
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, RELOADED)
+        await reload(server, RELOADED)
         assert await notify(server.url, "fresh") == 200
 
 
@@ -115,29 +118,24 @@ async def test_certificates(tmp_path: Path) -> None:
         first = await _serial(server.url, context)
         authority.sign("server")
         assert await _serial(server.url, context) == first
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, RELOADED)
+        await reload(server, RELOADED)
         second = await _serial(server.url, context)
         assert second != first
         pair.key.write_text("nonsense")
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, REFUSED)
+        await reload(server, REFUSED)
         assert await _serial(server.url, context) == second
 
 
 @pytest.mark.slow
 async def test_workers(tmp_path: Path) -> None:
     """The supervisor judges once and tells every worker; a refusal reaches none of them."""
-    jetstream: dict[str, Json] = {"embedded": True, "store_dir": str(tmp_path / "nats")}
-    raw = document({"notification_backend": {"kind": "jetstream", "jetstream": jetstream}})
+    raw = document(embedded(tmp_path / "nats"))
     with server_process(raw, tmp_path, "--workers", "2") as server:
         url = server.url
         rewrite(tmp_path, {**grown(raw), "watch_endpoint": {"replay_batch_size": 7}})
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, REFUSED)
+        await reload(server, REFUSED)
         rewrite(tmp_path, grown(raw))
-        server.signal(signal.SIGHUP)
-        await asyncio.to_thread(server.printed, RELOADED, times=3)
+        await reload(server, RELOADED, times=3)
         # Each request is a connection of its own, so both workers are asked.
         assert [await notify(url, "fresh") for _ in range(12)] == [200] * 12
         assert server.output.count(REFUSED) == 1

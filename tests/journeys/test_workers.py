@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backends.jetstream.conftest import eventually
-from support.config import document, on_jetstream
+from support.config import document, embedded, on_jetstream
 from support.jetstream import status
-from support.nats import nats_server
+from support.nats import NatsServer
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, Watcher, Weather, weather
 
@@ -26,14 +26,7 @@ def stored_in(folder: Path) -> dict[str, Json]:
     """A configuration with an embedded NATS server that keeps its store in a folder."""
     return document(
         {
-            "notification_backend": {
-                "kind": "jetstream",
-                "jetstream": {
-                    "embedded": True,
-                    "store_dir": str(folder / "store"),
-                    "reconnect_delay_ms": 100,
-                },
-            },
+            **embedded(folder / "store", reconnect_delay_ms=100),
             "watch_endpoint": {"sse_heartbeat_interval_sec": 1},
         },
         schemas={"storm": SCHEMA},
@@ -153,17 +146,16 @@ async def nobody_has(storm: Weather, doomed: list[int]) -> None:
         replay.check()
 
 
-async def test_readiness(tmp_path: Path) -> None:
+async def test_readiness(own: NatsServer, tmp_path: Path) -> None:
     """Each worker tells of itself: while NATS is away none is ready, and all of them live."""
-    with nats_server(tmp_path / "nats") as nats:
-        chosen = document(on_jetstream(nats.url), schemas={"storm": SCHEMA})
-        with server_process(chosen, tmp_path, "--workers", "2") as server:
-            assert await answers(server, "/ready") == {200}
-            nats.kill()
-            await eventually(lambda: _all(server, "/ready", 503))
-            assert await answers(server, "/health") == {200}
-            await asyncio.to_thread(nats.start)
-            await eventually(lambda: _all(server, "/ready", 200))
+    chosen = document(on_jetstream(own.url), schemas={"storm": SCHEMA})
+    with server_process(chosen, tmp_path, "--workers", "2") as server:
+        assert await answers(server, "/ready") == {200}
+        own.kill()
+        await eventually(lambda: _all(server, "/ready", 503))
+        assert await answers(server, "/health") == {200}
+        await asyncio.to_thread(own.start)
+        await eventually(lambda: _all(server, "/ready", 200))
 
 
 async def answers(server: ServerProcess, path: str) -> set[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from pathlib import Path
 
 from aviso_server.core.json import Json
 from aviso_server.settings import Settings, parse
@@ -80,6 +81,12 @@ def settings(
 ) -> Settings:
     """Settings for a server on a free loopback port, with sections replaced key by key."""
     return parse(document(overrides, schemas=schemas))
+
+
+def embedded(store: Path, **jetstream: Json) -> dict[str, Json]:
+    """The section that keeps notifications in a NATS server of our own, with its store there."""
+    kept: dict[str, Json] = {"embedded": True, "store_dir": str(store), **jetstream}
+    return {"notification_backend": {"kind": "jetstream", "jetstream": kept}}
 
 
 def on_jetstream(url: str, **jetstream: Json) -> dict[str, Json]:

@@ -6,27 +6,21 @@ from pathlib import Path
 import pyaviso
 import pytest
 from backends.jetstream.conftest import BRISK
-from support.config import on_jetstream, settings
+from support.config import embedded, on_jetstream, settings
 from support.journal import WATCHING, Journal
 from support.listening import Listening, anonymous, published, take
 from support.nats import NatsServer
 from support.server import connected
 
-from aviso_server.core.json import Json
 from aviso_server.settings import Settings
 
 RESTORED = "backend.jetstream.connection.restored"
 
 
-def embedded(folder: Path, *, port: int = 0) -> Settings:
+def lasting(folder: Path, *, port: int = 0) -> Settings:
     """A server with a store of its own, which survives it."""
-    kept: dict[str, Json] = {
-        "embedded": True,
-        "store_dir": str(folder / "store"),
-        "reconnect_delay_ms": 100,
-    }
-    backend: dict[str, Json] = {"kind": "jetstream", "jetstream": kept}
-    return settings({"notification_backend": backend, "application": {"port": port}})
+    backend = embedded(folder / "store", reconnect_delay_ms=100)
+    return settings({**backend, "application": {"port": port}})
 
 
 async def until(listener: Listening[pyaviso.Notification], last: int) -> list[int]:
@@ -49,13 +43,13 @@ async def test_state_file_across_a_server_restart(tmp_path: Path) -> None:
     promises at least once: the last one may not have been committed when the listener closed.
     """
     state = tmp_path / "state.json"
-    async with connected(embedded(tmp_path)) as server:
+    async with connected(lasting(tmp_path)) as server:
         port, url = server.running.port, server.running.url
         await published(anonymous(url), 2)
         first = anonymous(url, state=pyaviso.JsonFileStore(state))
         async with first.listen("ev", start_from=0) as stream:
             assert sequences(await take(stream, 2)) == [1, 2]
-    async with connected(embedded(tmp_path, port=port)):
+    async with connected(lasting(tmp_path, port=port)):
         await published(anonymous(url), 4)
         second = anonymous(url, state=pyaviso.JsonFileStore(state))
         async with second.listen("ev") as stream:
@@ -68,12 +62,12 @@ async def test_state_file_across_a_server_restart(tmp_path: Path) -> None:
 async def test_listening_across_a_server_restart(journal: Journal, tmp_path: Path) -> None:
     """A listener that is told server_shutdown waits 5 s, comes back and has missed nothing."""
     state = pyaviso.JsonFileStore(tmp_path / "state.json")
-    async with connected(embedded(tmp_path)) as server:
+    async with connected(lasting(tmp_path)) as server:
         port, url = server.running.port, server.running.url
         await published(anonymous(url), 2)
         listener = anonymous(url, state=state).listen("ev", start_from=0)
         assert sequences(await take(listener, 2)) == [1, 2]
-    async with listener, connected(embedded(tmp_path, port=port)):
+    async with listener, connected(lasting(tmp_path, port=port)):
         await published(anonymous(url), 3)
         assert sequences(await take(listener, 3)) == [3, 4, 5]
     assert [record["start_at"] for record in journal.all(WATCHING)] == ["1", "3"]
