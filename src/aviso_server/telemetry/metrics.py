@@ -81,35 +81,10 @@ class Timing:
         values[index + 1 + bisect_left(self._buckets, seconds)] += 1.0
 
 
-class _NoNumber(Number):
-    """Counts nothing."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Needs no cell."""
-
-    def add(self, amount: float = 1.0) -> None:
-        """Nothing."""
-
-    def set(self, value: float) -> None:
-        """Nothing."""
-
-
-class _NoTiming(Timing):
-    """Observes nothing."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Needs no cells."""
-
-    def observe(self, seconds: float) -> None:
-        """Nothing."""
-
-
-_NO_NUMBER = _NoNumber()
-_NO_TIMING = _NoTiming()
+# Where nothing is shown, everything is counted into cells that nobody reads.
+_UNREAD = memoryview(bytearray(16)).cast("d")
+_NO_NUMBER = Number(_UNREAD, 0)
+_NO_TIMING = Timing(_UNREAD, 0, ())
 
 
 class _Family:
