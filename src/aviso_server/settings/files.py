@@ -114,11 +114,7 @@ _SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
-    (
-        "float",
-        _FLOAT,
-        list("-+.0123456789"),
-    ),
+    ("float", _FLOAT, list("-+.0123456789")),
     ("merge", r"<<", ["<"]),
 )
 for _name, _pattern, _first in _SCALARS:
