@@ -119,25 +119,19 @@ class BackendContract:
         """Every part of a notification survives storage, geometry and odd texts included."""
         ring: Json = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
         stored = [
-            (notification({"region": "a.b *>%é\n"}, {"é": [1, 2.5, None]}), "ev"),
-            (notification({"region": "*"}, "text"), "ev"),
-            (notification({"date": "20250706", "polygon": ring}, 1, "area"), "area"),
-            (
-                notification({"date": "20250706", "polygon": "(1,2,3,4,5,6,1,2)"}, 1, "area"),
-                "area",
+            notification({"region": "a.b *>%é\n"}, {"é": [1, 2.5, None]}),
+            notification({"region": "*"}, "text"),
+            notification({"date": "20250706", "polygon": ring}, 1, "area"),
+            notification({"date": "20250706", "polygon": "(1,2,3,4,5,6,1,2)"}, 1, "area"),
+            notification(
+                {"date": "20250706", "point_cloud": [[1, 2], [3.5, 4]]}, 1, "observations"
             ),
-            (
-                notification(
-                    {"date": "20250706", "point_cloud": [[1, 2], [3.5, 4]]}, 1, "observations"
-                ),
-                "observations",
-            ),
-            (notification({"destination": "FOO", "note": "ü b"}, None, "diss2"), "diss2"),
+            notification({"destination": "FOO", "note": "ü b"}, None, "diss2"),
         ]
-        for number, (item, _) in enumerate(stored):
+        for number, item in enumerate(stored):
             await backend.append(item, key=f"k{number}")
-        for event_type in dict.fromkeys(event_type for _, event_type in stored):
-            expected = [item for item, owner in stored if owner == event_type]
+        for event_type in dict.fromkeys(item.event_type for item in stored):
+            expected = [item for item in stored if item.event_type == event_type]
             batch = await backend.read(event_type, 1, len(expected), limit=100)
             assert [r.notification for r in records(batch.entries)] == expected
             assert [r.sequence for r in records(batch.entries)] == list(range(1, len(expected) + 1))

@@ -298,7 +298,6 @@ def test_any_text_stays_inside_its_frame(message: str, topic: str) -> None:
 
 
 WORDS = "{ {} [] [1] earliest latest -1 true a,b http://x http://[ nats://a@b 2025-01-01T00:00:00Z"
-WORDS = "{ {} [] [1] earliest latest -1 true a,b http://x http://[ nats://a@b 2025-01-01T00:00:00Z"
 ODD = st.sampled_from([*WORDS.split(), "", "9" * 30, '{"*":1}', '{"identifier":{}}', "\ud800"])
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from deltalake import DeltaTable
+from support.cluster import free_port
 from support.config import document, embedded
 from support.metrics import parsed
 from support.process import server_process
@@ -50,18 +50,11 @@ def jobs(config: Path) -> list[int]:
     return found
 
 
-def free_port() -> int:
-    """A port that nobody uses now; the metrics listener takes none of the system's choice."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_one_command_archives_everything(tmp_path: Path) -> None:
     """With workers there is one job; it is seen in /ready and metrics, and ends with the server."""
-    port = free_port()
+    port = free_port()  # the metrics listener takes none of the system's choice
     configuration = document(
         {
             **embedded(tmp_path / "nats"),

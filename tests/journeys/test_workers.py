@@ -12,7 +12,7 @@ from backends.jetstream.conftest import eventually
 from support.config import document, embedded, on_jetstream
 from support.jetstream import status
 from support.nats import NatsServer
-from support.process import ServerProcess, server_process
+from support.process import ServerProcess, alive, kernel_file, server_process
 from support.storm import FILTERS, LAST, SCHEMA, Watcher, Weather, weather
 
 from aviso_server.core.json import Json
@@ -44,14 +44,14 @@ def crewed(folder: Path) -> Iterator[ServerProcess]:
             server.kill()
             for pid in family:
                 # Numbers are reused: only what has this test's home is ours to end.
-                if alive(pid) and os.fsencode(folder) in _told(pid, "environ"):
+                if alive(pid) and os.fsencode(folder) in kernel_file(pid, "environ"):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
 
 
 def descendants(pid: int) -> list[int]:
     """Every process below one, as the kernel tells it."""
-    found = [int(child) for child in _told(pid, f"task/{pid}/children").split()]
+    found = [int(child) for child in kernel_file(pid, f"task/{pid}/children").split()]
     return found + [below for child in found for below in descendants(child)]
 
 
@@ -61,21 +61,7 @@ def workers(server: ServerProcess) -> list[int]:
 
 
 def _running(server: ServerProcess, name: bytes) -> list[int]:
-    return [pid for pid in descendants(server.process.pid) if name in _told(pid, "cmdline")]
-
-
-def _told(pid: int, what: str) -> bytes:
-    """What the kernel tells of a process, if it is still there."""
-    try:
-        return Path(f"/proc/{pid}/{what}").read_bytes()
-    except OSError:
-        return b""
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that waits to be collected does not."""
-    state = _told(pid, "stat").rpartition(b")")[2].split()[:1]
-    return state not in ([], [b"Z"])
+    return [pid for pid in descendants(server.process.pid) if name in kernel_file(pid, "cmdline")]
 
 
 async def spread(storm: Weather, server: ServerProcess) -> None:

@@ -95,6 +95,20 @@ def _url(line: str) -> str:
     return str(attributes["swagger_url"]).removesuffix("/swagger-ui/")
 
 
+def kernel_file(pid: int, name: str) -> bytes:
+    """What the kernel says of a process, if it is still there."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be collected does not."""
+    state = kernel_file(pid, "stat").rpartition(b")")[2].split()[:1]
+    return state not in ([], [b"Z"])
+
+
 @contextmanager
 def server_process(
     document: dict[str, Json], folder: Path, *arguments: str

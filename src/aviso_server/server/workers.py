@@ -398,11 +398,7 @@ async def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     async with served() as running:
         settle_memory()
-        read = None if origin is None else partial(_read_again, origin, settings)
+        read = None if origin is None else lambda: aligned(origin.read(), settings)
         with reloads(running, read):
             ready.set()
             await told.wait()
-
-
-def _read_again(origin: Origin, settings: Settings) -> Settings:
-    return aligned(origin.read(), settings)

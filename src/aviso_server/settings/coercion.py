@@ -13,14 +13,8 @@ from pydantic_core import PydanticCustomError
 from aviso_server.settings.literals import LiteralError, size_bytes
 
 _FLAGS = {
-    "true": True,
-    "1": True,
-    "on": True,
-    "yes": True,
-    "false": False,
-    "0": False,
-    "off": False,
-    "no": False,
+    **dict.fromkeys(("true", "1", "on", "yes"), True),
+    **dict.fromkeys(("false", "0", "off", "no"), False),
 }
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _LEVELS = ("trace", "debug", "info", "warn", "error")

@@ -7,68 +7,53 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from backends.contract import CATALOGUE, append, notification
-from backends.jetstream.conftest import brisk, eventually
+from backends.jetstream.conftest import backend_with, brisk, eventually
+from support.process import alive
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer, find_binary, leftover
-from aviso_server.backends.jetstream.options import CannotStart, Embedded, JetStreamOptions
+from aviso_server.backends.jetstream.options import CannotStart, Embedded
 
 
-def options(folder: Path) -> JetStreamOptions:
-    """Options for a server of our own."""
-    return replace(brisk("nats://unused"), embedded=Embedded(folder), publish_retry_attempts=12)
-
-
-async def opened(folder: Path) -> JetStreamBackend:
+def opened(folder: Path) -> AbstractAsyncContextManager[JetStreamBackend]:
     """A backend with its own server."""
-    return await JetStreamBackend.open(options(folder), CATALOGUE)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be reaped does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+    options = replace(brisk("nats://unused"), embedded=Embedded(folder), publish_retry_attempts=12)
+    return backend_with(options)
 
 
 async def test_history_survives_a_stop(tmp_path: Path) -> None:
     """The store stays in its folder; the server goes with us."""
-    backend = await opened(tmp_path)
-    assert backend._embedded is not None
-    pid = backend._embedded.pid
-    assert pid is not None
-    assert await append(backend, 3) == [1, 2, 3]
-    await backend.close()
+    async with opened(tmp_path) as backend:
+        assert backend._embedded is not None
+        pid = backend._embedded.pid
+        assert pid is not None
+        assert await append(backend, 3) == [1, 2, 3]
     assert not alive(pid)
     assert not (tmp_path / "address").exists()
-    again = await opened(tmp_path)
-    assert (await again.bounds("ev")).last == 3
-    await again.close()
+    async with opened(tmp_path) as again:
+        assert (await again.bounds("ev")).last == 3
 
 
 async def test_it_is_started_again(tmp_path: Path) -> None:
     """A server that dies comes back on the same port; a publish in between succeeds."""
-    backend = await opened(tmp_path)
-    server = backend._embedded
-    assert server is not None
-    await append(backend, 2)
-    url, pid = server.url, server.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    async with asyncio.timeout(60):
-        assert (await backend.append(notification(), key="after")).sequence == 3
-    assert server.url == url
-    assert server.pid != pid
-    await backend.close()
+    async with opened(tmp_path) as backend:
+        server = backend._embedded
+        assert server is not None
+        await append(backend, 2)
+        url, pid = server.url, server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(60):
+            assert (await backend.append(notification(), key="after")).sequence == 3
+        assert server.url == url
+        assert server.pid != pid
 
 
 @asynccontextmanager
@@ -182,6 +167,5 @@ async def test_it_dies_with_a_killed_owner(tmp_path: Path) -> None:
     await asyncio.to_thread(owner.wait)
     owner.stdout.close()
     await eventually(lambda: not alive(pid))
-    backend = await opened(tmp_path)
-    assert await append(backend, 1) == [1]
-    await backend.close()
+    async with opened(tmp_path) as backend:
+        assert await append(backend, 1) == [1]
