@@ -41,7 +41,7 @@ async def replayed(
     *,
     keep: dict[str, Any] | None = None,
     start_from: int | str = 0,
-    **end: int | str,
+    **end: Any,
 ) -> list[pyaviso.Notification]:
     """A replay to its end."""
     listening = client.listen(

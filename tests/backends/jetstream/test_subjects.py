@@ -47,7 +47,7 @@ async def renote(backend: JetStreamBackend, **notes: str | None) -> None:
     config = await config_of(backend, "DISS")
     assert isinstance(config["metadata"], dict)
     merged = {**config["metadata"], **notes}
-    kept = {name: text for name, text in merged.items() if text is not None}
+    kept: dict[str, Json] = {name: text for name, text in merged.items() if text is not None}
     await backend._connection.call("STREAM.UPDATE.DISS", {**config, "metadata": kept})
 
 
