@@ -27,8 +27,6 @@ from aviso_server.core.numeral import (
 )
 
 Operand: TypeAlias = Number | str
-Bounds: TypeAlias = tuple[Number | None, Number | None, bool, bool]
-"""Low, high, low excluded, high excluded; None where that side is free."""
 
 NUMBER_OPERATORS = ("eq", "in", "gt", "gte", "lt", "lte", "between")
 ENUM_OPERATORS = ("eq", "in")
@@ -62,11 +60,6 @@ class Choice:
     kind: Kind
     choices: frozenset[Operand]
 
-    @property
-    def bounds(self) -> Bounds | None:
-        """A choice is not a range."""
-        return None
-
     def test(self, text: str) -> bool:
         """Whether a stored text satisfies this."""
         # None, for text that cannot be read, is never among the choices.
@@ -84,16 +77,6 @@ class NumberRange:
     low_open: bool = False
     """The low end itself does not match."""
     high_open: bool = False
-
-    @property
-    def choices(self) -> frozenset[Operand] | None:
-        """A range has no list of values."""
-        return None
-
-    @property
-    def bounds(self) -> Bounds:
-        """The ends of the range, for an index or a query engine."""
-        return (self.low, self.high, self.low_open, self.high_open)
 
     def test(self, text: str) -> bool:
         """Whether a stored text satisfies this."""
