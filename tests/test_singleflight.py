@@ -4,18 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import Clock
 
 from aviso_server.singleflight import Answered, SingleFlight
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Fetch:

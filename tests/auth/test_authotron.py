@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 from support.access import READ_ONLY, SECRET, AuthOTron, auth_o_tron, served, token
+from support.clock import Clock
 
 from aviso_server.auth.authotron import MAX_ANSWER_BYTES, Direct, DirectOptions
 from aviso_server.auth.keyring import FixedKeys
@@ -19,16 +20,6 @@ from aviso_server.auth.token import TokenCheck
 AWAY = "Authentication service temporarily unavailable"
 TOKEN = token(READ_ONLY)
 HEADER = "Bearer opaque"
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @asynccontextmanager

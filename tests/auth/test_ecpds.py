@@ -12,6 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from support.access import EcpdsServer, destination, ecpds_server
+from support.clock import Clock
 from support.journal import recorded
 from yarl import URL
 
@@ -33,16 +34,6 @@ from aviso_server.core.json import Json
 ALICE = Identity("alice", "ecmwf")
 FOO = Filter((("destination", "FOO"),))
 LISTS: dict[str, Json] = {"alice": [destination("FOO"), destination("BAR")]}
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Counted:

@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clock import Clock
 from support.keys import EC_KEY, OTHER_EC_KEY, RSA_KEY, jwk, pem
 
 from aviso_server.auth.keyring import FRESH_S, LOOK_S, PAUSE_S, STALE_S, KeySet, PemFile
 from aviso_server.auth.outbound import Failed
 from aviso_server.auth.refusal import AUTH_AWAY, Unavailable
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class KeyService:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.access import PROTECTED, READ_ONLY, bearer, proxy_auth, token
+from support.clock import Clock
 from support.config import settings
 from support.edge import Parts, edge
 from support.raw import Answer, request, wired
@@ -25,16 +26,6 @@ from aviso_server.server.build import limit_bounds
 ALICE = Caller("10.0.0.1", "r/alice")
 EV: dict[str, Any] = {"event_type": "ev", "identifier": {"region": "n"}}
 BODY = json.dumps(EV).encode()
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def limited(**bounds: int) -> tuple[Limiter, Clock]:

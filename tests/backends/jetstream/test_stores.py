@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from backends.contract import NONE
 from backends.jetstream.conftest import Opener
+from support.clock import Clock
 
 from aviso_server.backends.jetstream import disk
 from aviso_server.backends.jetstream.connection import (
@@ -20,16 +21,6 @@ from aviso_server.backends.jetstream.options import Store
 from aviso_server.backends.jetstream.stores import Stores
 
 LATE = NoAnswer("no answer within 5 s")
-
-
-class Clock:
-    """A clock that goes when it is told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
