@@ -5,6 +5,13 @@ from aviso_server.settings import Fault, Settings, SettingsError, parse
 from aviso_server.settings.environment import merge
 
 FIELD: dict[str, Json] = {"type": "StringHandler", "required": True}
+AUTH: dict[str, Json] = {
+    "enabled": True,
+    "auth_o_tron_url": "http://auth",
+    "jwt_secret": "s",
+    "admin_roles": {"ecmwf": ["admin"]},
+}
+"""A sound section."""
 
 
 def configuration(**sections: Json) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from aviso_server.settings.model import (
     Section,
     Topic,
 )
-from settings.configurations import configuration, faults, messages, settings, with_schema
+from settings.configurations import AUTH, configuration, faults, messages, settings, with_schema
 
 
 def test_every_type_fault_is_reported() -> None:
@@ -62,12 +62,7 @@ def test_a_stand_in_causes_no_faults_of_its_own() -> None:
     """A missing match key is told once, not once more as an unknown field."""
     raw = with_schema(auth={"required": True, "plugins": ["ecpds"]})
     raw |= {
-        "auth": {
-            "enabled": True,
-            "jwt_secret": "s",
-            "auth_o_tron_url": "http://a",
-            "admin_roles": {"r": ["a"]},
-        },
+        "auth": AUTH,
         "ecpds": {"username": "u", "password": "p", "servers": ["https://e"]},
     }
     assert [str(fault) for fault in faults(raw)] == [_required("ecpds.match_key")]

@@ -1,7 +1,7 @@
 """From configured event types to the catalogue."""
 
 from aviso_server.core.schema import StoragePolicy, StreamAccess
-from settings.configurations import FIELD, configuration, settings, with_schema
+from settings.configurations import AUTH, configuration, settings, with_schema
 
 
 def test_a_full_entry_becomes_a_schema() -> None:
@@ -13,13 +13,7 @@ def test_a_full_entry_becomes_a_schema() -> None:
         storage_policy={"retention_time": "1h", "max_size": "1Ki", "allow_duplicates": False},
         auth={"required": True, "read_roles": {"r": ["a", "*"]}},
     )
-    raw["auth"] = {
-        "enabled": True,
-        "jwt_secret": "s",
-        "mode": "trusted_proxy",
-        "admin_roles": {"r": ["x"]},
-    }
-    schema = settings(raw).catalogue.find("Mars")
+    schema = settings(raw | {"auth": AUTH}).catalogue.find("Mars")
     assert (schema.base, schema.stream, schema.key_order) == ("mars", "MARS", ("class",))
     assert (schema.payload_required, schema.history_cap) == (True, 5)
     assert schema.storage == StoragePolicy(retention_s=3600, max_bytes=1024, allow_duplicates=False)
@@ -37,22 +31,3 @@ def test_no_section_and_an_empty_one_differ() -> None:
     """Only a missing section is called not configured."""
     assert settings(configuration()).catalogue.configured is False
     assert settings(configuration(notification_schema={})).catalogue.configured is True
-
-
-def test_the_public_view_follows_the_specification() -> None:
-    """Defaulted options are shown, unset ones are null."""
-    raw = with_schema(
-        identifier={
-            "class": {**FIELD, "max_length": 2},
-            "date": {"type": "DateHandler", "required": False},
-            "level": {"type": "FloatHandler", "required": False, "range": [0, 100]},
-        }
-    )
-    assert settings(raw).catalogue.find("mars").view() == {
-        "identifier": {
-            "class": {"type": "StringHandler", "required": True, "max_length": 2},
-            "date": {"type": "DateHandler", "required": False, "canonical_format": "%Y%m%d"},
-            "level": {"type": "FloatHandler", "required": False, "range": [0.0, 100.0]},
-        },
-        "payload": None,
-    }

@@ -4,15 +4,10 @@ import pytest
 
 from aviso_server.core.json import Json
 from aviso_server.settings.environment import merge
-from settings.configurations import configuration, messages, with_schema
+from settings.configurations import AUTH, configuration, messages, with_schema
 
-AUTH: dict[str, Json] = {
-    "enabled": True,
-    "auth_o_tron_url": "http://auth",
-    "jwt_secret": "s",
-    "admin_roles": {"ecmwf": ["admin"]},
-}
 ON: dict[str, Json] = {"auth": AUTH}
+BOTH = "auth.mode=direct requires both auth.auth_o_tron_url and auth.jwt_secret to be configured"
 
 
 def test_a_sound_section_passes() -> None:
@@ -60,24 +55,8 @@ def test_any_kind_of_key_will_do(mode: str, key: dict[str, Json]) -> None:
             {"jwks_url": "http://a"},
             ["auth.jwks_url must use https://; plain http:// is accepted for loopback hosts only"],
         ),
-        (
-            {"jwt_secret": ""},
-            [
-                (
-                    "auth.mode=direct requires both auth.auth_o_tron_url"
-                    " and auth.jwt_secret to be configured"
-                )
-            ],
-        ),
-        (
-            {"auth_o_tron_url": ""},
-            [
-                (
-                    "auth.mode=direct requires both auth.auth_o_tron_url"
-                    " and auth.jwt_secret to be configured"
-                )
-            ],
-        ),
+        ({"jwt_secret": ""}, [BOTH]),
+        ({"auth_o_tron_url": ""}, [BOTH]),
         (
             {"mode": "trusted_proxy", "jwt_secret": ""},
             ["auth.mode=trusted_proxy requires auth.jwt_secret to be configured"],

@@ -3,14 +3,8 @@
 import pytest
 
 from aviso_server.core.json import Json
-from settings.configurations import FIELD, configuration, event_type, messages, with_schema
+from settings.configurations import AUTH, FIELD, configuration, event_type, messages, with_schema
 
-AUTH: Json = {
-    "enabled": True,
-    "auth_o_tron_url": "http://auth",
-    "jwt_secret": "s",
-    "admin_roles": {"ecmwf": ["admin"]},
-}
 ECPDS: dict[str, Json] = {
     "username": "u",
     "password": "p",

@@ -1,6 +1,6 @@
 """The order of the checks as a whole."""
 
-from settings.configurations import FIELD, configuration, messages
+from settings.configurations import AUTH, FIELD, configuration, messages
 
 
 def test_faults_of_all_checks_come_in_the_order_of_the_specification() -> None:
@@ -9,13 +9,7 @@ def test_faults_of_all_checks_come_in_the_order_of_the_specification() -> None:
         application={"max_body_bytes": 0},
         notification_backend={"jetstream": {"nats_url": ""}},
         watch_endpoint={"replay_batch_size": 0},
-        auth={
-            "enabled": True,
-            "timeout_ms": 0,
-            "jwt_secret": "s",
-            "auth_o_tron_url": "u",
-            "admin_roles": {"r": ["a"]},
-        },
+        auth={**AUTH, "timeout_ms": 0},
         metrics={"enabled": True},
         logging={"otlp": {"enabled": True}},
         notification_schema={

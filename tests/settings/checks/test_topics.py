@@ -56,42 +56,12 @@ def test_without_topic_the_event_type_is_a_plain_name() -> None:
     assert messages(with_schema("a.b")) == []
 
 
-@pytest.mark.parametrize(
-    ("identifier", "expected"),
-    [
-        (
-            {"class": FIELD, "area": POLYGON},
-            "Schema 'mars' PolygonHandler must use the identifier name 'polygon', got 'area'",
-        ),
-        (
-            {"class": FIELD, "cloud": CLOUD},
-            (
-                "Schema 'mars' PointCloudHandler must use the identifier name 'point_cloud',"
-                " got 'cloud'"
-            ),
-        ),
-        (
-            {"class": FIELD, "point_cloud": CLOUD, "polygon": POLYGON},
-            "Schema 'mars' must not combine PointCloudHandler with a polygon identifier",
-        ),
-        (
-            {
-                "class": FIELD,
-                "point_cloud": {**FIELD, "type": "PointCloudHandler", "max_points": 0},
-            },
-            "field 'point_cloud' max_points must be between 1 and 10000, got 0",
-        ),
-        ({"class": FIELD, "point": FIELD}, "Schema 'mars' identifier 'point' is reserved"),
-        ({"class": FIELD, "polygon": FIELD}, "Schema 'mars' identifier 'polygon' is reserved"),
-        (
-            {"class": FIELD, "point_cloud": FIELD},
-            "Schema 'mars' identifier 'point_cloud' is reserved",
-        ),
-    ],
-)
-def test_spatial_names_and_handlers_belong_together(identifier: Json, expected: str) -> None:
-    """Each rule has its literal message."""
-    assert messages(with_schema(identifier=identifier)) == [expected]
+def test_a_cloud_and_a_polygon_do_not_go_together() -> None:
+    """The rules for one field alone are those of core/fields/test_registry.py."""
+    raw = with_schema(identifier={"class": FIELD, "point_cloud": CLOUD, "polygon": POLYGON})
+    assert messages(raw) == [
+        "Schema 'mars' must not combine PointCloudHandler with a polygon identifier"
+    ]
 
 
 def test_a_point_cloud_needs_a_topic() -> None:
