@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from backends.jetstream.conftest import eventually
 from support.edge import Failing
-from support.metrics import Page, Sample, counting, moved, page_url, parsed, scrape
+from support.metrics import Page, Sample, counting, moved, page_url, parsed, scrape, shown
 from support.raw import UUID4, wired
 from support.relay import Relay, relay
 from support.server import Client, connected
@@ -20,7 +20,6 @@ from aviso_server.core.json import Json
 from aviso_server.server.build import StartFailed
 from aviso_server.server.serve import serving
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import Metrics
 from aviso_server.telemetry.series import SERIES
 
@@ -372,12 +371,6 @@ def counted(made: Relay) -> Metrics:
     metrics = Metrics(Cells.private(), version="1", backend="in_memory")
     made.sources = replace(made.sources, metrics=metrics)
     return metrics
-
-
-def shown(metrics: Metrics) -> Page:
-    """The page, without a listener."""
-    assert metrics.cells is not None
-    return parsed(render(metrics.cells.snapshot(), []).decode())
 
 
 async def test_a_slow_reader() -> None:

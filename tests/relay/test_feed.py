@@ -38,8 +38,7 @@ async def test_a_start_beyond_the_end_is_empty(start: dict[str, str]) -> None:
     """An empty replay completes, and a watch then still goes live."""
     async with relay() as world:
         await world.publish()
-        replayed = await world.replay(**start)
-        await replayed.end()
+        replayed = await world.replayed(**start)
         assert replayed.kinds == ["replay_started", "replay_completed", "end_of_stream"]
         watched = await world.watch(**start)
         await world.publish()
@@ -55,11 +54,9 @@ async def test_a_start_beyond_the_end_is_empty(start: dict[str, str]) -> None:
 async def test_history_is_not_lengthened_by_later_publishing() -> None:
     """What is published after H is live, even while history is still being read."""
     async with relay(batch_size=2) as world:
-        for _ in range(5):
-            await world.publish()
+        await world.publish(count=5)
         reader = await world.watch(from_id="1", stalled=True)
-        for _ in range(5):
-            await world.publish()
+        await world.publish(count=5)
         reader.open.set()
         await reader.until_sequence(10)
         assert reader.sequences == list(range(1, 11))
@@ -70,15 +67,12 @@ async def test_history_is_not_lengthened_by_later_publishing() -> None:
 async def test_a_deleted_boundary_does_not_hold_up_completion() -> None:
     """H may be deleted or filtered; an emptied stream still has its H."""
     async with relay() as world:
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         await world.backend.delete("ev", 3)
-        reader = await world.replay(from_id="0")
-        await reader.end()
+        reader = await world.replayed(from_id="0")
         assert reader.sequences == [1, 2]
         await world.backend.wipe("ev")
-        emptied = await world.replay(from_id="0")
-        await emptied.end()
+        emptied = await world.replayed(from_id="0")
         assert emptied.kinds == ["replay_started", "replay_completed", "end_of_stream"]
 
 
@@ -103,21 +97,17 @@ async def test_the_cap_looks_one_ahead(kind: str, batch_size: int) -> None:
 async def test_a_window_of_exactly_the_cap_completes() -> None:
     """The end point bounds history before the cap does."""
     async with relay(history_cap=2) as world:
-        for _ in range(5):
-            await world.publish()
-        reader = await world.replay(from_id="2", to_id="3")
-        await reader.end()
+        await world.publish(count=5)
+        reader = await world.replayed(from_id="2", to_id="3")
         assert reader.kinds[-2:] == ["replay_completed", "end_of_stream"]
 
 
 async def test_a_gap_after_a_wipe() -> None:
     """The signal follows a wipe too."""
     async with relay() as world:
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         await world.backend.wipe("ev")
-        reader = await world.replay(from_id="1")
-        await reader.end()
+        reader = await world.replayed(from_id="1")
         assert reader.kinds == [
             "replay_started",
             "history_gap",
@@ -166,8 +156,7 @@ async def test_a_reader_left_behind_by_a_late_hub_keeps_its_boundary() -> None:
     backend.meter = asyncio.Semaphore(0)
     async with relay(backend, queue_size=1) as world:
         early = await world.watch()
-        for _ in range(5):
-            await world.publish()
+        await world.publish(count=5)
         late = await world.watch()  # H is 5, the hub is at 0
         await late.until(lambda r: len(r.sent) == 2)
         for _ in range(2):
@@ -199,10 +188,8 @@ async def test_a_stalled_reader_holds_a_bounded_queue() -> None:
 async def test_history_is_written_in_bounded_pieces() -> None:
     """A batch of large notifications is not rendered for a reader that takes none of it."""
     async with relay(batch_size=100) as world:
-        for _ in range(40):
-            await world.publish(payload="x" * 100_000)
-        reader = await world.replay(from_id="1")
-        await reader.end()
+        await world.publish(payload="x" * 100_000, count=40)
+        reader = await world.replayed(from_id="1")
         assert reader.sequences == list(range(1, 41))
         assert max(map(len, reader.sent)) < PIECE_BYTES + 101_000
 
@@ -243,13 +230,11 @@ async def test_a_wipe_under_a_stalled_reader_is_no_loss() -> None:
 async def test_retention_overtaking_a_replay_is_a_failure() -> None:
     """History that vanishes under a replay gives an error, never a false completion."""
     async with relay(memory(max_messages=20), batch_size=2) as world:
-        for _ in range(20):
-            await world.publish()
+        await world.publish(count=20)
         reader = await world.replay(from_id="1")
         await reader.until_sequence(2)
         reader.open.clear()
-        for _ in range(15):
-            await world.publish()
+        await world.publish(count=15)
         reader.open.set()
         await reader.end()
         assert reader.kinds[-2:] == ["error", "end_of_stream"]
@@ -260,8 +245,7 @@ async def test_a_history_failure_is_an_error() -> None:
     """One error event, then end_of_stream, on watch and replay."""
     backend = FaultyBackend(memory())
     async with relay(backend, batch_size=1) as world:
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         for kind in (world.watch, world.replay):
             backend.fail_reads_from = 2
             reader = await kind(from_id="1")
@@ -277,8 +261,7 @@ async def test_a_store_that_comes_back_is_read_on() -> None:
     async with relay(
         backend, batch_size=1, read_attempts=1000, read_delay_s=0.0001, heartbeat_s=0.01
     ) as world:
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         backend.fail_reads_from = 2
         reader = await world.watch(from_id="1")
         await reader.until(lambda r: r.kinds.count("heartbeat") >= 3)
@@ -310,11 +293,9 @@ async def test_an_unreadable_record_is_reported_in_place() -> None:
     async with relay(backend, history_cap=3) as world:
         backend.unreadable = {2, 5}
         live = await world.watch()
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         replayed = await world.watch(from_id="1")
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         for reader in (live, replayed):
             await reader.until_sequence(6)
             assert reader.sequences == [1, 3, 4, 6]
@@ -337,8 +318,7 @@ async def test_a_record_that_cannot_be_rendered_ends_nobody() -> None:
 
     async with relay(renderer=Picky("http://localhost:8000")) as world:
         live = await world.watch()
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         replayed = await world.watch(from_id="1")
         for reader in (live, replayed):
             await reader.until_sequence(3)
@@ -452,10 +432,8 @@ async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
 async def test_batch_delay_pauses_between_batches() -> None:
     """Replay_batch_delay_ms > 0 pauses, and everything still arrives."""
     async with relay(batch_size=1, batch_delay_s=0.01) as world:
-        for _ in range(3):
-            await world.publish()
-        reader = await world.replay(from_id="1")
-        await reader.end()
+        await world.publish(count=3)
+        reader = await world.replayed(from_id="1")
         assert reader.sequences == [1, 2, 3]
 
 

@@ -203,8 +203,7 @@ async def test_what_is_in_memory_needs_no_turn() -> None:
         await world.publish()
         await watcher.until_sequence(1)
         async with world.sources.readers.turn(BOB):
-            reader = await world.replay(from_id="1")
-            await reader.end()
+            reader = await world.replayed(from_id="1")
             assert reader.sequences == [1]
 
 
@@ -212,8 +211,7 @@ async def test_what_is_in_memory_needs_no_turn() -> None:
 async def test_what_a_filter_leaves_out_is_charged(region: str, cost: int) -> None:
     """A replay that matches nothing costs its caller every entry that was read for it."""
     async with relay(readers=Readers(2)) as world:
-        for _ in range(5):
-            await world.publish()
+        await world.publish(count=5)
         async with world.sources.readers.turn(BOB):  # while somebody reads, accounts are kept
             asking = asked(Operation.REPLAY, {"region": region}, from_id="1")
             await (await world.open(replace(asking, caller=ALICE))).end()

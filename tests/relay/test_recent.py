@@ -126,11 +126,9 @@ async def test_recent_history_does_not_touch_the_store() -> None:
     backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
     keep = Keep(recent_bytes=1_000_000, always=frozenset({"ev"}))
     async with relay(backend, keep=keep, batch_size=3) as world:
-        for _ in range(3):
-            await world.publish()
+        await world.publish(count=3)
         first = await world.watch()
-        for _ in range(10):
-            await world.publish()
+        await world.publish(count=10)
         await first.until_sequence(13)
         first.feed.close()
         backend.fail_reads_from = 4

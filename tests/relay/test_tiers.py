@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fuzz import examples
 from support.lake import filled
-from support.metrics import parsed
+from support.metrics import shown
 from support.plainlake import PlainLake, PlainTable
 from support.relay import NOW_NS, Reader, Relay, asked, relay
 
@@ -34,7 +34,6 @@ from aviso_server.relay.admin import Administration
 from aviso_server.relay.hub import Keep
 from aviso_server.relay.lake import LakeTier
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import Metrics
 
 REGIONS = "ns"
@@ -364,8 +363,7 @@ async def test_reads_are_counted_by_tier() -> None:
         await simulation.world.settle()
         await simulation.open(1, None)
         await simulation.finish()
-    assert metrics.cells is not None
-    page = parsed(render(metrics.cells.snapshot(), []).decode())
+    page = shown(metrics)
     found = {
         tier: page.value("aviso_history_reads_total", tier=tier)
         for tier in ("lake", "log", "memory")
@@ -431,8 +429,7 @@ async def test_gaps_are_signalled_where_they_are(
 ) -> None:
     """Before the first notification that follows, and nowhere else."""
     async with torn() as simulation:
-        reader = await simulation.world.replay(**start)
-        await reader.end()
+        reader = await simulation.world.replayed(**start)
         assert gaps(reader) == expected
         assert reader.sequences[0] == first
         for before, after in zip(reader.events, reader.events[1:], strict=False):
@@ -444,8 +441,7 @@ async def test_gaps_are_signalled_where_they_are(
 async def test_gaps_do_not_depend_on_filters() -> None:
     """A reader of another region is told as well."""
     async with torn() as simulation:
-        reader = await simulation.world.replay({"region": "nowhere"}, from_id="1")
-        await reader.end()
+        reader = await simulation.world.replayed({"region": "nowhere"}, from_id="1")
         assert gaps(reader) == [(1, 5), (11, 13), (15, 19)]
         assert reader.sequences == []
 

@@ -10,6 +10,8 @@ from support.config import settings
 from aviso_server.core.json import Json
 from aviso_server.server.serve import Running
 from aviso_server.settings import Settings
+from aviso_server.telemetry.exposition import render
+from aviso_server.telemetry.metrics import Metrics
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 """Name and labels."""
@@ -68,6 +70,12 @@ def parsed(text: str) -> Page:
             assert key not in values, f"{key} twice"
             values[key] = sample.value
     return Page(text, types, values)
+
+
+def shown(metrics: Metrics) -> Page:
+    """What a scrape would see, without a listener and the process series."""
+    assert metrics.cells is not None
+    return parsed(render(metrics.cells.snapshot(), []).decode())
 
 
 def moved(name: str, amount: float = 1.0, /, **labels: str) -> dict[Sample, float]:

@@ -108,11 +108,12 @@ class Relay:
         self._stack = stack
         self._keys = 0
 
-    async def publish(self, region: str = "n", payload: Json = None) -> int:
-        """Append a notification of event type ``ev``; its sequence."""
-        self._keys += 1
+    async def publish(self, region: str = "n", payload: Json = None, *, count: int = 1) -> None:
+        """Append notifications of event type ``ev``."""
         item = notification({"region": region}, payload)
-        return (await self.backend.append(item, key=f"relay-{self._keys}")).sequence
+        for _ in range(count):
+            self._keys += 1
+            await self.backend.append(item, key=f"relay-{self._keys}")
 
     async def open(self, query: Query, *, stalled: bool = False) -> Reader:
         """Set a feed up and run it."""
@@ -132,6 +133,14 @@ class Relay:
     async def replay(self, identifier: Mapping[str, Json] | None = None, /, **rest: Any) -> Reader:
         """Open a replay on ``ev``."""
         return await self.open(asked(Operation.REPLAY, identifier, **rest))
+
+    async def replayed(
+        self, identifier: Mapping[str, Json] | None = None, /, **rest: Any
+    ) -> Reader:
+        """A replay on ``ev`` that has ended by itself."""
+        reader = await self.replay(identifier, **rest)
+        await reader.end()
+        return reader
 
     async def settle(self, turns: int = 20) -> None:
         """Let everything that can move, move."""

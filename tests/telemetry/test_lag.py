@@ -4,10 +4,9 @@ import time
 from dataclasses import dataclass
 
 from support.journal import recorded
-from support.metrics import parsed
+from support.metrics import shown
 
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.lag import BUDGET_S, QUIET_S, TICK_S, Clocks, LoopWatch
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
@@ -37,8 +36,7 @@ def test_every_look_is_counted_by_how_late_it_is() -> None:
     watch = LoopWatch(metrics.loop_lag(), set, clocks=day.clocks())
     for late in (0.0, 0.004, 0.3):
         day.look(watch, late=late, worked=0.0)
-    assert metrics.cells is not None
-    page = parsed(render(metrics.cells.snapshot(), []).decode())
+    page = shown(metrics)
     assert page.value("aviso_loop_lag_seconds_count") == 3
     assert page.value("aviso_loop_lag_seconds_bucket", le="0.005") == 2
     assert page.value("aviso_loop_lag_seconds_bucket", le="0.25") == 2

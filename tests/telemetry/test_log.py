@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import structlog
@@ -16,7 +15,7 @@ from support.relay import NOW_NS
 from aviso_server import __version__
 from aviso_server.server.serve import log_settings
 from aviso_server.telemetry import log
-from aviso_server.telemetry.redaction import REDACTED, redact, redact_text
+from aviso_server.telemetry.redaction import REDACTED, redact_text
 
 
 @pytest.fixture
@@ -144,13 +143,6 @@ def test_tracebacks_are_redacted_and_show_no_variables(console: bool) -> None:
 
 
 secrets = st.text("abcdefghijkXYZ0123456789._~+-", min_size=6, max_size=20).map(lambda s: f"Q{s}Q")
-
-
-@given(secrets, st.sampled_from(["password", "jwt_secret", "api_key", "Authorization", "token"]))
-def test_sensitive_keys_never_show_their_value(secret: str, key: str) -> None:
-    """At any depth."""
-    nested: dict[str, Any] = {"a": [{"b": {key: secret}}], key: {"x": secret}}
-    assert secret not in json.dumps(redact(nested))
 
 
 @given(secrets, secrets)

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fuzz import examples
-from support.metrics import Page, Sample, moved, parsed
+from support.metrics import Sample, moved, shown
 
 from aviso_server.backends.backend import Reason
 from aviso_server.core.operation import Operation
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import SILENT, Metrics
 from aviso_server.telemetry.series import SERIES, Growth
 
@@ -26,12 +25,6 @@ def metrics() -> Metrics:
     return Metrics(
         Cells.private(), version="1.2.3", backend="in_memory", event_types=("ev", "area")
     )
-
-
-def page(counted: Metrics) -> Page:
-    """What a scrape would see, without the process series."""
-    assert counted.cells is not None
-    return parsed(render(counted.cells.snapshot(), []).decode())
 
 
 def test_zeros_from_the_start() -> None:
@@ -83,10 +76,10 @@ def test_zeros_from_the_start() -> None:
         expected.append((f"aviso_backend_{name}", {"backend": "in_memory"}))
     for reason in get_args(Reason):
         expected.append(("aviso_backend_fault", {"backend": "in_memory", "reason": reason}))
-    found = page(metrics())
-    shown = {key: value for key, value in found.values.items() if not _detail(key[0])}
-    assert set(shown) == {(name, frozenset(labels.items())) for name, labels in expected}
-    assert [key[0] for key, value in shown.items() if value] == ["aviso_build_info"]
+    found = shown(metrics())
+    series = {key: value for key, value in found.values.items() if not _detail(key[0])}
+    assert set(series) == {(name, frozenset(labels.items())) for name, labels in expected}
+    assert [key[0] for key, value in series.items() if value] == ["aviso_build_info"]
 
 
 def _detail(name: str) -> bool:
@@ -95,7 +88,7 @@ def _detail(name: str) -> bool:
 
 def test_every_series_has_its_heading() -> None:
     """Name and type of every series are on the page from the start; no ``_created``."""
-    found = page(metrics())
+    found = shown(metrics())
     kinds = {Growth.COUNTER: "counter", Growth.HISTOGRAM: "histogram"}
     assert found.types == {item.name: kinds.get(item.kind, "gauge") for item in SERIES}
     assert "_created" not in found.text
@@ -179,9 +172,9 @@ def test_an_event_moves_its_series_and_no_other(
 ) -> None:
     """Each event has its series, labels and amount; all other values stay."""
     counted = metrics()
-    before = page(counted)
+    before = shown(counted)
     event(counted)
-    assert page(counted).since(before) == expected
+    assert shown(counted).since(before) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,42 +192,39 @@ def test_streams_are_counted_by_route_and_event_type(part: str, name: str) -> No
     """Each part of a stream's meter is one series."""
     counted = metrics()
     meter = counted.stream(Operation.WATCH, "ev")
-    before = page(counted)
+    before = shown(counted)
     getattr(meter, part).add()
-    assert page(counted).since(before) == moved(name, **WATCH)
+    assert shown(counted).since(before) == moved(name, **WATCH)
 
 
 def test_an_open_stream() -> None:
     """Active while it lives; its lifetime when it ended, however it ended."""
     counted = metrics()
     meter = counted.stream(Operation.WATCH, "ev")
-    before = page(counted)
+    before = shown(counted)
     with suppress(ConnectionResetError), meter.alive("ada"):
-        assert page(counted).since(before) == (
+        assert shown(counted).since(before) == (
             moved("aviso_sse_connections_active", **WATCH)
             | moved("aviso_sse_unique_users_active", route="/api/v1/watch")
         )
         raise ConnectionResetError
-    assert page(counted).since(before) == moved(
+    assert shown(counted).since(before) == moved(
         "aviso_sse_connection_duration_seconds_count", route="/api/v1/watch"
     )
 
 
 def test_users_are_counted_once_each() -> None:
-    """Two streams of one user are one user, whatever the event type; nobody's are none."""
+    """Two streams of one user are one user, whatever the event type; nobody's are none.
+
+    The page has no auth, so it must not show who is connected.
+    """
     counted = metrics()
     first, second = (counted.stream(Operation.WATCH, name) for name in ("ev", "area"))
     with first.alive("ada"), second.alive("ada"), first.alive("bob"), first.alive(None):
-        users = page(counted).named("aviso_sse_unique_users_active")
+        users = shown(counted).named("aviso_sse_unique_users_active")
         assert users == {frozenset({("route", "/api/v1/watch")}): 2}
-    assert page(counted).total("aviso_sse_unique_users_active") == 0
-
-
-def test_user_names_are_not_shown() -> None:
-    """The page has no auth, so it must not tell who is connected."""
-    counted = metrics()
-    with counted.stream(Operation.WATCH, "ev").alive("ada-lovelace"):
-        assert "ada" not in page(counted).text
+        assert "ada" not in shown(counted).text
+    assert shown(counted).total("aviso_sse_unique_users_active") == 0
 
 
 @given(st.lists(st.floats(0, 100_000), max_size=30))
@@ -244,11 +234,11 @@ def test_histograms_agree_with_their_definition(durations: list[float]) -> None:
     for seconds in durations:
         counted.stream(Operation.REPLAY, "ev").lifetime.observe(seconds)
     counted.stream(Operation.REPLAY, "ev")
-    found = page(counted).named("aviso_sse_connection_duration_seconds_bucket")
-    shown = {float(dict(labels)["le"]): value for labels, value in found.items()}
-    assert list(shown)[:3] == [1.0, 5.0, 15.0]
-    assert len(shown) == 15
-    assert shown == {bound: sum(seconds <= bound for seconds in durations) for bound in shown}
+    found = shown(counted).named("aviso_sse_connection_duration_seconds_bucket")
+    buckets = {float(dict(labels)["le"]): value for labels, value in found.items()}
+    assert list(buckets)[:3] == [1.0, 5.0, 15.0]
+    assert len(buckets) == 15
+    assert buckets == {bound: sum(seconds <= bound for seconds in durations) for bound in buckets}
 
 
 _EVENTS: list[Callable[[Metrics, float], None]] = [
@@ -277,10 +267,10 @@ def test_counters_never_fall(
     counted = metrics()
     for event, amount in before:
         event(counted, amount)
-    last = page(counted).growing()
+    last = shown(counted).growing()
     for event, amount in after:
         event(counted, amount)
-    now = page(counted).growing()
+    now = shown(counted).growing()
     assert all(now[key] >= value for key, value in last.items())
 
 
