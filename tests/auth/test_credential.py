@@ -43,14 +43,6 @@ def test_what_direct_mode_forwards(header: str) -> None:
     assert forwardable(header) == header.strip()
 
 
-@pytest.mark.parametrize("header", ["", " ", "Bearer", "Basic dTpw", "Bearer a b", "a.b.c"])
-def test_what_trusted_proxy_mode_cannot_read(header: str) -> None:
-    """Anything but two words of which the first is Bearer."""
-    with pytest.raises(MalformedHeader) as caught:
-        bearer_token(header)
-    assert caught.value.message == "Authorization header must use Bearer token"
-
-
 @pytest.mark.parametrize("header", ["Bearer a.b.c", "bearer  a.b.c", " BEARER\ta.b.c "])
 def test_a_bearer_token(header: str) -> None:
     """The scheme in any case; blanks do not matter."""

@@ -8,28 +8,10 @@ from hypothesis import strategies as st
 from support.draws import notifications
 
 from aviso_server.core.cloudevent import Renderer
-from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 
-RING: Json = [[52.5, 13.4], [52.6, 13.5], [52.5, 13.6], [52.4, 13.5], [52.5, 13.4]]
 FLAT = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
 TIME_NS = 1_772_618_400_123_456_789
-
-
-def test_the_documented_example() -> None:
-    """The example of docs/protocol.md#a-notification, byte for byte."""
-    item = notification(
-        {"date": "2025-07-06", "time": "12:00", "polygon": RING}, {"note": "ok"}, "test_polygon"
-    )
-    rendered = Renderer("http://localhost:8000").render(Record(7, TIME_NS, item))
-    assert rendered == (
-        b'{"data":{"identifier":{"date":"20250706","polygon":[[52.5,13.4],[52.6,13.5],[52.5,13.6],'
-        b'[52.4,13.5],[52.5,13.4]],"time":"1200"},"payload":{"note":"ok"}},'
-        b'"datacontenttype":"application/json",'
-        b'"dataschema":"http://localhost:8000/api/v1/schema/test_polygon","id":"test_polygon@7",'
-        b'"sequence":7,"source":"http://localhost:8000","specversion":"1.0",'
-        b'"time":"2026-03-04T10:00:00.123456789Z","type":"int.ecmwf.aviso.test_polygon"}'
-    )
 
 
 def test_polygon_text_on_request() -> None:
@@ -40,13 +22,6 @@ def test_polygon_text_on_request() -> None:
     assert event["data"]["identifier"]["polygon"] == FLAT
     assert event["source"] == "http://x/"
     assert event["dataschema"] == "http://x/api/v1/schema/area"
-
-
-def test_points_have_a_fraction_or_exponent() -> None:
-    """Numbers of a cloud are doubles on the wire too."""
-    item = notification({"date": "20250706", "point_cloud": [[1, 2]]}, None, "observations")
-    rendered = Renderer("http://x").render(Record(1, TIME_NS, item))
-    assert b'"point_cloud":[[1.0,2.0]]' in rendered
 
 
 @given(notifications(), st.integers(1, 2**63), st.integers(0, 2**62))

@@ -17,7 +17,6 @@ from aviso_server.core.cursor import (
     Window,
     parse_moment,
     parse_sequence,
-    refuse_ends,
     window,
 )
 from aviso_server.core.errors import InvalidRequest
@@ -253,23 +252,3 @@ def test_a_replay_combines_any_start_with_any_end(
     """Any kind of start goes with any kind of end, and both are inclusive."""
     replay = window(request(**start_text, **end_text), Operation.REPLAY)
     assert replay == Window(start, end)
-
-
-def test_a_future_start_is_not_an_error() -> None:
-    """A start beyond everything is an empty replay, which is not decided here."""
-    assert window(request(from_date="9999-12-31T23:59:59-23:59"), Operation.REPLAY).start
-    assert window(request(from_id="18446744073709551615"), Operation.REPLAY).start
-
-
-def test_notify_ignores_starts() -> None:
-    """Notify accepts and ignores from_id and from_date, whatever they say."""
-    refuse_ends(request(from_id="x", from_date="y"))
-    with pytest.raises(InvalidRequest):
-        refuse_ends(request(from_id="x", from_date="y", to_id="1"))
-
-
-def test_an_end_of_zero_is_an_empty_replay() -> None:
-    """To_id 0 is allowed with the start that means the beginning."""
-    assert window(request(from_id="0", to_id="0"), Operation.REPLAY) == Window(
-        FromSequence(0), ToSequence(0)
-    )

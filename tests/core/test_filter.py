@@ -49,12 +49,6 @@ def test_a_missing_field_never_matches() -> None:
     assert not above.matches(item(level="not a number"))
 
 
-def test_a_star_is_a_value() -> None:
-    """A client-sent star is not a wildcard."""
-    assert Filter((("a", "*"),)).matches(item(a="*"))
-    assert not Filter((("a", "*"),)).matches(item(a="x"))
-
-
 def test_all_parts_are_anded() -> None:
     """Every named field must hold."""
     both = Filter((("a", "1"), ("b", "2")))

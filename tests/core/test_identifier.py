@@ -54,7 +54,12 @@ def test_announced_values_are_canonical_and_sorted() -> None:
         ("extreme", {}, "Required field 'region' missing for notify operation"),
         (
             "extreme",
-            {"region": "x"},
+            {"severity": 9, "region": "East"},
+            "Required field 'run_time' missing for notify operation",
+        ),
+        (
+            "extreme",
+            {"severity": 9, "region": "x"},
             ("Field 'region' has invalid value 'x'. Allowed: [north, south, east, west]"),
         ),
         ("extreme", {**GOOD, "region": None}, "Field 'region' cannot be null"),
@@ -104,7 +109,7 @@ def test_notify_refusals(schema: str, identifier: dict[str, Json], message: str)
 @pytest.mark.parametrize(
     ("schema", "identifier", "message"),
     [
-        ("extreme", {"severtiy": 4}, "Unknown field 'severtiy' provided for {op} operation"),
+        ("extreme", {"zz": {}, "oops": 4}, "Unknown field 'oops' provided for {op} operation"),
         ("extreme", {"point": "1,1"}, "Unknown field 'point' provided for {op} operation"),
         (
             "extreme",
@@ -121,7 +126,7 @@ def test_notify_refusals(schema: str, identifier: dict[str, Json], message: str)
         ("observations", {}, "Required field 'point_cloud' missing for {op} operation"),
         (
             "observations",
-            {"point_cloud": RING},
+            {"point_cloud": RING, "point": "1,1"},
             (
                 "identifier.point_cloud is only supported for notify operation; "
                 "use identifier.polygon for watch and replay"
@@ -129,10 +134,10 @@ def test_notify_refusals(schema: str, identifier: dict[str, Json], message: str)
         ),
         (
             "observations",
-            {"point": "1,1"},
+            {"date": "x", "point": "1,1"},
             "identifier.point is not supported for point-cloud schemas",
         ),
-        ("diss2", {}, "Required field 'destination' missing for {op} operation"),
+        ("diss2", {"note": ""}, "Required field 'destination' missing for {op} operation"),
         ("made_up", {"point": "1,1"}, "Field 'point' is not supported without schema"),
         (
             "made_up",

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from aviso_server.core.errors import MalformedBody, RequestError, UnknownMember, WrongShape
 from aviso_server.core.json import Json
-from aviso_server.core.wire import NotificationRequest, _examine, parse_request, parse_wipe
+from aviso_server.core.wire import NotificationRequest, _examine, parse_request
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 ANYTHING = SCALARS.filter(lambda v: v not in (float("inf"), float("-inf"))) | st.sampled_from(
@@ -180,30 +180,3 @@ def test_any_bytes_give_a_request_error_or_a_request(text: bytes) -> None:
     """No body raises anything but the three errors of the parse stage."""
     with suppress(MalformedBody, UnknownMember, WrongShape):
         parse_request(text)
-
-
-def test_a_wipe_names_its_stream_and_ignores_other_members() -> None:
-    """Other members are ignored."""
-    assert parse_wipe(b'{"stream_name":"MARS","force":true}') == "MARS"
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("{}", "missing field `stream_name`"),
-        ('{"stream_name":5}', "invalid type: integer `5`, expected a string"),
-        ('{"stream_name":null}', "invalid type: null, expected a string"),
-        ("[]", "invalid type: sequence, expected struct WipeStreamRequest"),
-    ],
-)
-def test_wipe_shape_errors_have_fixed_words(text: str, why: str) -> None:
-    """The prefix is that of the reference server."""
-    with pytest.raises(WrongShape) as raised:
-        parse_wipe(text.encode())
-    assert raised.value.message == f"Json deserialize error: {why}"
-
-
-def test_a_wipe_that_is_not_json_says_so_with_the_same_prefix() -> None:
-    """Syntax errors of a wipe are MalformedBody."""
-    with pytest.raises(MalformedBody, match=r"^Json deserialize error: .+ at line 1 column 1$"):
-        parse_wipe(b"")

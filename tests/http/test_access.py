@@ -473,26 +473,17 @@ async def moments_left(
         yield served, dict([bearer(shown)])
 
 
-async def test_a_watch_ends_with_its_token() -> None:
-    """Announced in the opening frame, and kept."""
-    body = {"event_type": "roles", "identifier": {}}
+@pytest.mark.parametrize(("user", "event_type"), [(READ_ONLY, "roles"), (STRANGER, "ev")])
+async def test_a_watch_ends_with_its_token(user: Identified, event_type: str) -> None:
+    """Announced in the opening frame, and kept; whoever shows one is bound, on open streams too."""
+    body = {"event_type": event_type, "identifier": {}}
     async with (
-        moments_left(READ_ONLY, StreamRules()) as (served, head),
+        moments_left(user, StreamRules()) as (served, head),
         opened(f"{served.running.url}{WATCH}", body, head) as stream,
     ):
         frames = await stream.rest()
     assert frames[0].data["connection_will_close_in_seconds"] <= 1
     assert frames[-1].kind == "max_duration_reached"
-
-
-async def test_a_token_counts_on_an_open_stream_too() -> None:
-    """Whoever shows one is bound by it."""
-    body = {"event_type": "ev", "identifier": {}}
-    async with (
-        moments_left(STRANGER, StreamRules()) as (served, head),
-        opened(f"{served.running.url}{WATCH}", body, head) as stream,
-    ):
-        assert (await stream.rest())[-1].kind == "max_duration_reached"
 
 
 async def test_a_longer_token_does_not_lengthen_the_stream() -> None:
@@ -572,37 +563,20 @@ async def test_denials_are_logged_without_the_credential(wire: Wire) -> None:
     assert secret.split(".")[2] not in repr(records)
 
 
-async def test_streams_and_notifications_name_their_user(wire: Wire) -> None:
-    """The log tells who published and who read."""
-    with recorded() as journal:
-        await wire.ask("POST", NOTIFY, announcing("roles"), headers(WRITER))
-        await wire.ask("POST", BATCH, announcing("roles"), headers(WRITER))
-        await wire.ask("POST", REPLAY, asking("roles", from_id="1"), headers(READ_ONLY))
-        await wire.ask("POST", NOTIFY, announcing("ev"))
-    names = {
-        name: [(r["username"], r["auth_realm"]) for r in journal.all(name)]
-        for name in (
-            "api.notifications.processed",
-            "api.replay.stream.established",
-        )
-    }
-    assert names == {
-        "api.notifications.processed": [("writer", "ecmwf")],
-        "api.replay.stream.established": [("reader", "ecmwf")],
-    }
-
-
-async def test_a_stored_notification_names_its_user() -> None:
-    """The record of a notify tells who it was, and that anonymous ones are."""
+async def test_the_log_tells_who_published_and_who_read() -> None:
+    """Every notification and stream names its user, and that anonymous ones are."""
     with recorded() as journal:
         protected = settings({"auth": proxy_auth()}, schemas=PROTECTED)
         async with connected(protected) as server, wired(server.running) as wire:
             await wire.ask("POST", NOTIFY, announcing("roles"), headers(WRITER))
             await wire.ask("POST", NOTIFY, announcing("ev"), headers(HOMELESS))
             await wire.ask("POST", NOTIFY, announcing("ev"))
-    records = journal.all("api.notification.processed")
-    assert [(record["username"], record["auth_realm"]) for record in records] == [
-        ("writer", "ecmwf"),
-        ("homeless", "none"),
-        ("anonymous", "none"),
-    ]
+            await wire.ask("POST", BATCH, announcing("roles"), headers(WRITER))
+            await wire.ask("POST", REPLAY, asking("roles", from_id="1"), headers(READ_ONLY))
+    writer = ("writer", "ecmwf")
+    for name, users in {
+        "api.notification.processed": [writer, ("homeless", "none"), ("anonymous", "none")],
+        "api.notifications.processed": [writer],
+        "api.replay.stream.established": [("reader", "ecmwf")],
+    }.items():
+        assert [(r["username"], r["auth_realm"]) for r in journal.all(name)] == users

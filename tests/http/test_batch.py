@@ -23,58 +23,55 @@ async def post(client: Client, body: Any, **headers: str) -> tuple[int, dict[str
         return response.status, answer
 
 
-async def test_results_stand_in_the_order_sent() -> None:
+async def test_results_stand_in_the_order_sent(client: Client) -> None:
     """Good items are stored although others fail, and each result says what happened."""
-    async with connected(settings()) as client:
-        status, answer = await post(
-            client,
-            [
-                GOOD,
-                {"event_type": "nope", "identifier": {}},
-                {"event_type": "ev", "identifier": {"region": ""}},
-                {**GOOD, "payload": 2},
-                {**GOOD, "extra": 1},
-                7,
-            ],
-        )
-        assert status == 200
-        assert (answer["status"], answer["accepted"], answer["rejected"]) == ("partial", 2, 4)
-        assert [r.get("code") or r["sequence"] for r in answer["results"]] == [
-            1,
-            "UNKNOWN_EVENT_TYPE",
-            "INVALID_NOTIFICATION_REQUEST",
-            2,
-            "UNKNOWN_FIELD",
-            "INVALID_REQUEST_SHAPE",
-        ]
-        assert answer["results"][0] == {
-            "status": "success",
-            "id": "ev@1",
-            "sequence": 1,
-            "topic": "ev.n",
-        }
-        async with client.replay("ev", {}, from_id="1") as stream:
-            events = await stream.rest()
-        assert [e.data["data"]["payload"] for e in events if e.kind == "replay"] == [None, 2]
+    status, answer = await post(
+        client,
+        [
+            GOOD,
+            {"event_type": "nope", "identifier": {}},
+            {"event_type": "ev", "identifier": {"region": ""}},
+            {**GOOD, "payload": 2},
+            {**GOOD, "extra": 1},
+            7,
+        ],
+    )
+    assert status == 200
+    assert (answer["status"], answer["accepted"], answer["rejected"]) == ("partial", 2, 4)
+    assert [r.get("code") or r["sequence"] for r in answer["results"]] == [
+        1,
+        "UNKNOWN_EVENT_TYPE",
+        "INVALID_NOTIFICATION_REQUEST",
+        2,
+        "UNKNOWN_FIELD",
+        "INVALID_REQUEST_SHAPE",
+    ]
+    assert answer["results"][0] == {
+        "status": "success",
+        "id": "ev@1",
+        "sequence": 1,
+        "topic": "ev.n",
+    }
+    async with client.replay("ev", {}, from_id="1") as stream:
+        events = await stream.rest()
+    assert [e.data["data"]["payload"] for e in events if e.kind == "replay"] == [None, 2]
 
 
-async def test_ndjson_is_judged_line_by_line() -> None:
+async def test_ndjson_is_judged_line_by_line(client: Client) -> None:
     """One request object per line; a broken line is an error of its own."""
-    async with connected(settings()) as client:
-        lines = [json.dumps(GOOD), "{broken", "", json.dumps({**GOOD, "payload": "x"})]
-        status, answer = await post(client, "\r\n".join(lines).encode())
-        assert status == 200
-        assert [r["status"] for r in answer["results"]] == ["success", "error", "success"]
-        assert answer["results"][1]["code"] == "INVALID_JSON"
+    lines = [json.dumps(GOOD), "{broken", "", json.dumps({**GOOD, "payload": "x"})]
+    status, answer = await post(client, "\r\n".join(lines).encode())
+    assert status == 200
+    assert [r["status"] for r in answer["results"]] == ["success", "error", "success"]
+    assert answer["results"][1]["code"] == "INVALID_JSON"
 
 
-async def test_order_is_kept_within_an_event_type() -> None:
+async def test_order_is_kept_within_an_event_type(client: Client) -> None:
     """A batch is stored in the order given."""
-    async with connected(settings()) as client:
-        batch = [{**GOOD, "payload": n} for n in range(1000)]
-        _, answer = await post(client, batch)
-        assert answer["status"] == "success"
-        assert [r["sequence"] for r in answer["results"]] == list(range(1, 1001))
+    batch = [{**GOOD, "payload": n} for n in range(1000)]
+    _, answer = await post(client, batch)
+    assert answer["status"] == "success"
+    assert [r["sequence"] for r in answer["results"]] == list(range(1, 1001))
 
 
 @pytest.mark.parametrize(
@@ -108,44 +105,35 @@ async def test_a_compressed_batch_is_bounded_too() -> None:
         assert (status, answer["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
-async def test_a_batch_sent_twice_is_stored_once() -> None:
+async def test_a_batch_sent_twice_is_stored_once(client: Client) -> None:
     """The header makes a key for every item; an item's own key wins."""
-    async with connected(settings()) as client:
-        batch = [GOOD, {**GOOD, "payload": 1, "idempotency_key": "mine"}]
-        _, first = await post(client, batch, Idempotency_Key="batch-1")
-        _, again = await post(client, batch, Idempotency_Key="batch-1")
-        _, other = await post(client, [batch[1]], Idempotency_Key="batch-2")
-        assert first["results"] == again["results"]
-        assert other["results"] == [first["results"][1]]
-        assert (await client.notify("ev", {"region": "n"}))["sequence"] == 3
+    batch = [GOOD, {**GOOD, "payload": 1, "idempotency_key": "mine"}]
+    _, first = await post(client, batch, Idempotency_Key="batch-1")
+    _, again = await post(client, batch, Idempotency_Key="batch-1")
+    _, other = await post(client, [batch[1]], Idempotency_Key="batch-2")
+    assert first["results"] == again["results"]
+    assert other["results"] == [first["results"][1]]
+    assert (await client.notify("ev", {"region": "n"}))["sequence"] == 3
 
 
-async def test_bad_keys_of_items_are_item_errors() -> None:
+async def test_bad_keys_of_items_are_item_errors(client: Client) -> None:
     """A key must be visible ASCII text."""
-    async with connected(settings()) as client:
-        batch = [{**GOOD, "idempotency_key": key} for key in ("", "a b", 5, "x" * 256)]
-        _, answer = await post(client, batch)
-        assert {r["code"] for r in answer["results"]} == {"INVALID_NOTIFICATION_REQUEST"}
-        assert answer["status"] == "error"
+    batch = [{**GOOD, "idempotency_key": key} for key in ("", "a b", 5, "x" * 256)]
+    _, answer = await post(client, batch)
+    assert {r["code"] for r in answer["results"]} == {"INVALID_NOTIFICATION_REQUEST"}
+    assert answer["status"] == "error"
 
 
-async def test_the_same_key_for_something_else_is_a_conflict() -> None:
-    """409 on notify and an item error in a batch; nothing is stored."""
-    async with connected(settings()) as client:
-        url = f"{client.running.url}/api/v1/notification"
-        headers = {"Idempotency-Key": "k"}
-        answers = []
-        for payload in (1, 1, 2):
-            body = {**GOOD, "payload": payload}
-            async with client.session.post(url, json=body, headers=headers) as response:
-                answers.append((response.status, await response.json()))
-        assert [status for status, _ in answers] == [200, 200, 409]
-        assert answers[0][1]["id"] == answers[1][1]["id"]
-        assert answers[2][1]["code"] == "IDEMPOTENCY_KEY_REUSED"
-        assert "'k'" in answers[2][1]["message"]
-        _, batch = await post(client, [{**GOOD, "payload": 3, "idempotency_key": "k"}])
-        assert batch["results"][0]["code"] == "IDEMPOTENCY_KEY_REUSED"
-        assert (await client.notify("ev", {"region": "n"}))["sequence"] == 2
+async def test_a_key_counts_on_both_routes(client: Client) -> None:
+    """For something else it is a 409 on notify and an item error in a batch; nothing is stored."""
+    body = {**GOOD, "payload": 1, "idempotency_key": "k"}
+    await post(client, [body])
+    url, headers = f"{client.running.url}/api/v1/notification", {"Idempotency-Key": "k"}
+    async with client.session.post(url, json=GOOD, headers=headers) as response:
+        assert (response.status, (await response.json())["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    _, batch = await post(client, [{**body, "payload": 3}])
+    assert batch["results"][0]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert (await client.notify("ev", {"region": "n"}))["sequence"] == 2
 
 
 async def test_an_item_has_the_limit_of_a_request_that_comes_alone() -> None:
@@ -159,13 +147,12 @@ async def test_an_item_has_the_limit_of_a_request_that_comes_alone() -> None:
             assert answer["results"][1]["code"] == "PAYLOAD_TOO_LARGE"
 
 
-async def test_nothing_of_an_array_with_a_fault_is_stored() -> None:
+async def test_nothing_of_an_array_with_a_fault_is_stored(client: Client) -> None:
     """An array is one JSON text, so one broken element breaks it; lines are texts of their own."""
-    async with connected(settings()) as client:
-        status, answer = await post(client, b"[" + _line(GOOD) + b',\n {"event_type": yes}]')
-        assert (status, answer["code"]) == (400, "INVALID_JSON")
-        assert answer["message"].endswith(" at line 2 column 17")
-        assert (await client.notify("ev", {"region": "n"}))["sequence"] == 1
+    status, answer = await post(client, b"[" + _line(GOOD) + b',\n {"event_type": yes}]')
+    assert (status, answer["code"]) == (400, "INVALID_JSON")
+    assert answer["message"].endswith(" at line 2 column 17")
+    assert (await client.notify("ev", {"region": "n"}))["sequence"] == 1
 
 
 def _line(item: dict[str, Any]) -> bytes:

@@ -43,12 +43,16 @@ MARS: dict[str, Json] = {
             "description": "MARS class",
         },
         "expver": {"type": "ExpverHandler", "required": False},
+        "level": {"type": "FloatHandler", "required": False},
+        "polygon": {"type": "PolygonHandler", "required": False},
         "time": {"type": "TimeHandler", "required": False},
     },
 }
 MARS_VIEW = (
     b'{"identifier":{"class":{"description":"MARS class","max_length":2,"required":true,'
     b'"type":"StringHandler"},"expver":{"default":null,"required":false,"type":"ExpverHandler"},'
+    b'"level":{"range":null,"required":false,"type":"FloatHandler"},'
+    b'"polygon":{"required":false,"type":"PolygonHandler"},'
     b'"step":{"range":[0,100000],"required":false,"type":"IntHandler"},'
     b'"time":{"required":false,"type":"TimeHandler"}},"payload":{"required":true}}'
 )

@@ -16,7 +16,6 @@ import pytest
 from support.config import settings
 from support.journal import Journal, recorded
 from support.metrics import counting, page_url, scrape
-from support.server import connected
 
 from aviso_server.cli.banner import banner
 from aviso_server.server.archivejob import (
@@ -296,16 +295,6 @@ def test_the_settings_decide(tmp_path: Path) -> None:
 async def _ready(url: str, session: Any) -> tuple[int, str]:
     async with session.get(url) as response:
         return response.status, await response.text()
-
-
-async def test_readiness_tells_details_when_asked() -> None:
-    """The plain answer is the protocol's; a job that fails does not make the server unfit."""
-    plain = '{"status":"ready","backend_connected":true}'
-    detailed = '{"status":"ready","backend_connected":true,"fault":null}'
-    async with connected(settings()) as client:
-        for query, text in (("", plain), ("?details", detailed)):
-            url = f"{client.running.url}/ready{query}"
-            assert await _ready(url, client.session) == (200, text)
 
 
 async def test_a_server_looks_after_its_job() -> None:

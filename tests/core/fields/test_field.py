@@ -8,9 +8,8 @@ import pytest
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.field import Field, scalar_text
 from aviso_server.core.fields.moment import DateField, TimeField
-from aviso_server.core.fields.number import FloatField
 from aviso_server.core.fields.place import PointCloudField, PolygonField
-from aviso_server.core.fields.text import EnumField, ExpverField, StringField
+from aviso_server.core.fields.text import ExpverField, StringField
 from aviso_server.core.json import Json
 
 
@@ -67,46 +66,3 @@ def test_fields_without_operators_refuse_constraints(field: Field) -> None:
     assert caught.value.message == (
         "Field 'f' does not support constraint filters; expected scalar value"
     )
-
-
-@pytest.mark.parametrize(
-    ("field", "view"),
-    [
-        (
-            DateField(name="date", required=True),
-            '{"canonical_format":"%Y%m%d","required":true,"type":"DateHandler"}',
-        ),
-        (
-            FloatField(name="level", required=False, range=(0.0, 100.0)),
-            '{"range":[0.0,100.0],"required":false,"type":"FloatHandler"}',
-        ),
-        (
-            PointCloudField(name="point_cloud", required=True, description="observed stations"),
-            (
-                '{"description":"observed stations","max_points":10000,"required":true,'
-                '"type":"PointCloudHandler"}'
-            ),
-        ),
-        (
-            EnumField(name="region", required=False, values=("north", "south")),
-            '{"required":false,"type":"EnumHandler","values":["north","south"]}',
-        ),
-        (
-            StringField(name="tag", required=False),
-            '{"max_length":null,"required":false,"type":"StringHandler"}',
-        ),
-        (
-            ExpverField(name="expver", required=False),
-            '{"default":null,"required":false,"type":"ExpverHandler"}',
-        ),
-        (
-            FloatField(name="level", required=False),
-            '{"range":null,"required":false,"type":"FloatHandler"}',
-        ),
-        (TimeField(name="time", required=True), '{"required":true,"type":"TimeHandler"}'),
-        (PolygonField(name="polygon", required=True), '{"required":true,"type":"PolygonHandler"}'),
-    ],
-)
-def test_public_view(field: Field, view: str) -> None:
-    """The view is flat, with unset options null and no empty description."""
-    assert msgspec.json.encode(field.view(), order="sorted").decode() == view

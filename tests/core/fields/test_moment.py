@@ -26,15 +26,6 @@ def test_three_shapes_of_one_date(date: dt.date, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "canonical"),
-    [("2025-359", "20251225"), ("2024-02-29", "20240229"), ("2024-366", "20241231")],
-)
-def test_date_examples(text: str, canonical: str) -> None:
-    """Leap days and days of the year."""
-    assert DATE.canonical(text) == canonical
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "2025-366",
