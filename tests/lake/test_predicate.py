@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import draws
 
-from aviso_server.core.constraint import Kind, NumberRange
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Box, Cloud, Contains, Intersects
 from aviso_server.core.notification import Notification, Record
@@ -62,11 +61,3 @@ def test_the_region_is_what_a_filter_asks_about() -> None:
     assert region(Filter(spatial=Contains(0.5, 1.5))) == Box(0.5, 1.5, 0.5, 1.5)
     assert region(Filter()) is None
     assert region(None) is None
-
-
-def test_nothing_matches_where_no_row_has_the_field() -> None:
-    """A field that is nowhere in the batch is no error."""
-    batch = records_to_batch(_numbered([Notification("e", ("e",), {}, None, b"null")] * 2))
-    assert mask(Filter((("a", "1"),)), batch).to_pylist() == [False, False]
-    assert mask(Filter((), (NumberRange("a", Kind.INT, 1),)), batch).to_pylist() == [False, False]
-    assert mask(Filter(), batch).to_pylist() == [True, True]

@@ -4,12 +4,14 @@ import asyncio
 import json
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nats
 import pytest
 from backends.jetstream.conftest import accounts
+from nats.js import JetStreamContext
 from support.archived import archived, assert_same
 from support.lake import table_of
 from support.log import everything, fill, log_at
@@ -92,7 +94,8 @@ async def test_what_is_no_notification_becomes_a_dead_letter(url: str, place: Pl
     """With the reason and the stored message; the rest is archived."""
     async with log_at(url) as log:
         await fill(log, "storm", range(3))
-        await _intrude(url, "storm.north.7", b'"odd"')
+        async with _jetstream(url) as intruder:
+            await intruder.publish("storm.north.7", b'"odd"', headers={IDENTIFIER: "[1]"})
         await fill(log, "storm", range(3, 5))
         found = await everything(log, "storm")
     await archive(place, {"servers": url}, Checkpoint())
@@ -111,7 +114,7 @@ async def test_what_was_trimmed_before_it_was_archived(url: str, place: Place) -
         await fill(log, "storm", range(10))
         await archive(place, {"servers": url}, checkpoint)
         await fill(log, "storm", range(10, 30))
-        await _trim(url, "STORM", keep=5)
+        await _trim(url, keep=5)
         rest: list[Entry] = await everything(log, "storm")
     assert len(rest) == 5
     for known in (checkpoint, Checkpoint()):
@@ -132,7 +135,7 @@ async def test_what_the_lake_has_already_is_not_missed(url: str, place: Place) -
         behind = Checkpoint(list(checkpoint.offsets), checkpoint.commits)
         await fill(log, "storm", range(10, 20))
         await archive(place, {"servers": url}, checkpoint)
-        await _trim(url, "STORM", keep=2)
+        await _trim(url, keep=2)
         await fill(log, "storm", range(20, 25))
     await archive(place, {"servers": url}, behind)
     assert [item.sequence for item in archived(place, "storm")] == list(range(1, 26))
@@ -144,7 +147,7 @@ async def test_a_log_that_began_before_us_is_archived_from_where_it_begins(
     """What was trimmed before there was an archive is nobody's loss."""
     async with log_at(url) as log:
         await fill(log, "storm", range(10))
-        await _trim(url, "STORM", keep=4)
+        await _trim(url, keep=4)
     await archive(place, {"servers": url}, Checkpoint())
     assert [item.sequence for item in archived(place, "storm")] == [7, 8, 9, 10]
 
@@ -152,8 +155,7 @@ async def test_a_log_that_began_before_us_is_archived_from_where_it_begins(
 async def test_a_lake_behind_its_checkpoint_is_refused(url: str, tmp_path: Path) -> None:
     """The message says what to do, and doing it works."""
     place, checkpoint = Place(str(tmp_path)), Checkpoint()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10))
+    await _fill(url, range(10))
     await archive(place, {"servers": url}, checkpoint)
     shutil.rmtree(tmp_path / NOTIFICATIONS)
     with pytest.raises(LakeBehind, match=r"archived up to 10.*has it up to 0.*remove the checkp"):
@@ -165,8 +167,7 @@ async def test_a_lake_behind_its_checkpoint_is_refused(url: str, tmp_path: Path)
 async def test_a_table_removed_while_the_job_runs_is_noticed(url: str, tmp_path: Path) -> None:
     """The next micro-batch does not begin a new table with a hole before it."""
     place, checkpoint = Place(str(tmp_path)), Checkpoint()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10))
+    await _fill(url, range(10))
 
     def remove(here: str) -> None:
         if here == "noted" and checkpoint.commits == 1:
@@ -179,19 +180,16 @@ async def test_a_table_removed_while_the_job_runs_is_noticed(url: str, tmp_path:
 async def test_a_stream_made_anew_is_refused(url: str, place: Place) -> None:
     """Its sequences mean something else now; they are not mixed with the old ones."""
     checkpoint = Checkpoint()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10))
+    await _fill(url, range(10))
     await archive(place, {"servers": url}, checkpoint)
     await _remove_stream(url)
-    async with log_at(url) as log:
-        await fill(log, "storm", range(100, 104))
+    await _fill(url, range(100, 104))
     for known in (checkpoint, Checkpoint()):
         with pytest.raises(LogReplaced, match=r"ends at sequence 4.*has it up to 10"):
             await archive(place, {"servers": url}, known)
     with pytest.raises(LogReplaced, match="ends at sequence 4"):
         await asyncio.to_thread(make_plan, question("storm", lake=place, log=url))
-    async with log_at(url) as log:
-        await fill(log, "storm", range(104, 120))
+    await _fill(url, range(104, 120))
     for known in (checkpoint, Checkpoint()):
         with pytest.raises(LogReplaced, match=r"ends at sequence 20, stored sequence 10 at"):
             await archive(place, {"servers": url}, known)
@@ -204,8 +202,7 @@ async def test_a_stream_replaced_between_two_micro_batches_is_refused(
 ) -> None:
     """A running job compares before every batch, not only when it starts."""
     checkpoint = Checkpoint()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10))
+    await _fill(url, range(10))
 
     def replace(here: str) -> None:
         if here == "noted" and checkpoint.commits == 1:
@@ -213,8 +210,7 @@ async def test_a_stream_replaced_between_two_micro_batches_is_refused(
 
     async def remade() -> None:
         await _remove_stream(url)
-        async with log_at(url) as log:
-            await fill(log, "storm", range(100, 120))
+        await _fill(url, range(100, 120))
 
     with pytest.raises(LogReplaced, match="stored sequence 5 at"):
         await archive(place, {"servers": url}, checkpoint, most=5, die=replace)
@@ -223,19 +219,16 @@ async def test_a_stream_replaced_between_two_micro_batches_is_refused(
 async def test_a_lost_log_is_waited_for(url: str, place: Place) -> None:
     """An empty stream contradicts nothing: the job goes on when the server does, above the mark."""
     checkpoint = Checkpoint()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10))
+    await _fill(url, range(10))
     await archive(place, {"servers": url}, checkpoint)
     await _remove_stream(url)
     async with log_at(url) as log:
         assert await log.bounds("storm") == Bounds(1, 0)
     for known in (checkpoint, Checkpoint()):
         await archive(place, {"servers": url}, known)
-    client = await nats.connect(url)
-    await client.jetstream().purge_stream("STORM", seq=11)
-    await client.close()
-    async with log_at(url) as log:
-        await fill(log, "storm", range(10, 14))
+    async with _jetstream(url) as emptied:
+        await emptied.purge_stream("STORM", seq=11)
+    await _fill(url, range(10, 14))
     await archive(place, {"servers": url}, checkpoint)
     assert [item.sequence for item in archived(place, "storm")] == list(range(1, 15))
 
@@ -251,27 +244,28 @@ async def test_an_event_type_that_appears_later_is_picked_up(url: str, place: Pl
     await assert_same(url, place, *TYPES)
 
 
+@asynccontextmanager
+async def _jetstream(url: str) -> AsyncIterator[JetStreamContext]:
+    """The log, past our own backend."""
+    async with await nats.connect(url) as client:
+        yield client.jetstream()
+
+
+async def _fill(url: str, numbers: range) -> None:
+    async with log_at(url) as log:
+        await fill(log, "storm", numbers)
+
+
 async def _remove_stream(url: str) -> None:
     """Lose the log, as far as NATS is concerned."""
-    client = await nats.connect(url)
-    await client.jetstream().delete_stream("STORM")
-    await client.close()
+    async with _jetstream(url) as log:
+        await log.delete_stream("STORM")
 
 
-async def _intrude(url: str, subject: str, data: bytes) -> None:
-    """Store a message that no server of ours wrote."""
-    client = await nats.connect(url)
-    await client.jetstream().publish(subject, data, headers={IDENTIFIER: "[1]"})
-    await client.close()
-
-
-async def _trim(url: str, stream: str, *, keep: int) -> None:
+async def _trim(url: str, *, keep: int) -> None:
     """Let retention remove all but the newest."""
-    client = await nats.connect(url)
-    api = client.jetstream()
-    config = (await api.stream_info(stream)).config
-    config.max_msgs = keep
-    await api.update_stream(config)
-    config.max_msgs = 1_000_000
-    await api.update_stream(config)
-    await client.close()
+    async with _jetstream(url) as log:
+        config = (await log.stream_info("STORM")).config
+        for most in (keep, 1_000_000):
+            config.max_msgs = most
+            await log.update_stream(config)

@@ -14,7 +14,6 @@ from aviso_server.pipeline.delivery.ledger import (
     LedgerFailed,
     LedgerHead,
     LedgerLine,
-    lock_folder,
 )
 
 HEAD = LedgerHead({"event_type": "ev", "source": "/lake"}, 1, 100, 10, 50)
@@ -93,17 +92,3 @@ def test_ledgers_of_earlier_versions_are_read(tmp_path: Path) -> None:
     with open_ledger(tmp_path) as ledger:
         assert (ledger.resumed, ledger.head) == (True, HEAD)
         assert ledger.line == LedgerLine(7, 3, 6, 1, 3)
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    """A second one in the same folder is refused, and so is a folder that is a file."""
-    folder = tmp_path / "state"
-    with (
-        lock_folder(folder),
-        pytest.raises(LedgerFailed, match="another process"),
-        lock_folder(folder),
-    ):
-        pass
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(LedgerFailed, match="cannot be used"), lock_folder(tmp_path / "file"):
-        pass

@@ -14,7 +14,7 @@ from support.source import SAMPLES
 
 from aviso_server.core.json import compact
 from aviso_server.pipeline.delivery.delivery import TooManyRejected
-from aviso_server.pipeline.delivery.ledger import LEDGER, REJECTED
+from aviso_server.pipeline.delivery.ledger import REJECTED
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.ingest.claim import Claim
 from aviso_server.pipeline.ingest.publish import IngestPublisher
@@ -65,20 +65,6 @@ async def test_rows_are_published_in_their_order_and_once(tmp_path: Path) -> Non
             batches = (rows(8), rows(9, first=8), rows(3, "test_polygon"))
             assert await run(task, *batches) == [events, areas]
             assert await published(client) == list(range(17))
-
-
-@pytest.mark.parametrize("event_type", ["diss2", "test_polygon", "observations"])
-async def test_a_killed_run_is_finished(tmp_path: Path, event_type: str) -> None:
-    """Long after the server has forgotten its keys, although fields, an area or a cloud are
-    required in a replay."""
-    async with connected(settings()) as client:
-        task = publisher(client, tmp_path)
-        await run(task, rows(3, event_type))
-        ledger = task.state.ledger(event_type) / LEDGER
-        lines = ledger.read_bytes().splitlines(keepends=True)
-        ledger.write_bytes(b"".join(lines[:-1]))  # killed between the answer and the ledger
-        (done,) = await run(task, rows(5, event_type, key="new"))
-        assert done["added"] == 2
 
 
 async def test_rows_the_server_refuses_are_kept(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def options(place: Place, output: Path, kind: Format, **rest: object) -> ReplayO
     )
 
 
+def interrupt(progress: Progress) -> None:
+    """Ctrl-C, as soon as something is written."""
+    if progress.rows:
+        raise KeyboardInterrupt
+
+
 def test_events_are_those_of_the_server(
     spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
@@ -125,13 +131,8 @@ def test_failure_leaves_nothing(spark: SparkSession, place: Place, tmp_path: Pat
     with pytest.raises(ReplayFailed, match="exists already"):
         run(spark, options(place, taken, "parquet"))
     assert [path.name for path in taken.iterdir()] == ["file"]
-
-    def fail(progress: Progress) -> None:
-        if progress.rows:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        run(spark, options(place, tmp_path / "out", "delta"), report=fail)
+        run(spark, options(place, tmp_path / "out", "delta"), report=interrupt)
     broken = Place(str(tmp_path / "broken"))
     filled(broken, [record(n) for n in range(1, 10)])
     next(tmp_path.glob("broken/notifications/**/*.parquet")).write_bytes(b"no")
@@ -157,13 +158,8 @@ def test_an_object_store(spark: SparkSession, place: Place) -> None:
         assert sorted(table.to_pyarrow_table()["sequence"].to_pylist()) == list(range(3, 98))
         with pytest.raises(ReplayFailed, match="exists already"):
             run(spark, to("table", "delta"))
-
-        def fail(progress: Progress) -> None:
-            if progress.rows:
-                raise KeyboardInterrupt
-
         with pytest.raises(KeyboardInterrupt):
-            run(spark, to("events", "ndjson"), report=fail)
+            run(spark, to("events", "ndjson"), report=interrupt)
         run(spark, to("events", "ndjson"))
         folder = Folder(f"{far.path}/events", storage).open()
         names = [item.base_name for item in folder.get_file_info(FileSelector(""))]

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from support.config import document
 from support.lake import filled, record
 from support.process import ServerProcess, server_process
@@ -19,11 +19,9 @@ from support.source import read_batch
 
 from aviso_server.core.notification import Record
 from aviso_server.lake.layout import Place
-from aviso_server.pipeline.delivery.delivery import Item
 from aviso_server.pipeline.delivery.ledger import LEDGER, REJECTED
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.history.plan import question
-from aviso_server.pipeline.replay import server as replaying
 from aviso_server.pipeline.replay.job import run
 from aviso_server.pipeline.replay.options import (
     Progress,
@@ -33,7 +31,6 @@ from aviso_server.pipeline.replay.options import (
     ReplayServer,
     chunks,
 )
-from aviso_server.pipeline.replay.requests import items
 
 pytestmark = pytest.mark.slow
 
@@ -84,22 +81,6 @@ def options(place: Place, server: ServerProcess, state: Path, **rest: object) ->
     )
 
 
-def stopped_after(rows: int) -> Callable[[Progress], None]:
-    """Ends a replay as Ctrl-C does, between two requests."""
-
-    def report(progress: Progress) -> None:
-        if progress.rows >= rows:
-            raise KeyboardInterrupt
-
-    return report
-
-
-def forget(state: Path) -> None:
-    """Take the last entry of the ledger back, as if the run had been killed before it was made."""
-    lines = (state / LEDGER).read_bytes().splitlines(keepends=True)
-    (state / LEDGER).write_bytes(b"".join(lines[:-1]))
-
-
 def test_in_order_and_once(
     spark: SparkSession, place: Place, server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -119,33 +100,6 @@ def test_in_order_and_once(
     assert published(server) == every
 
 
-def test_a_run_goes_on_where_the_last_one_was(
-    spark: SparkSession,
-    place: Place,
-    server: ServerProcess,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Also if it sent more than its ledger knows, and the server has forgotten its keys."""
-    runs = 0
-
-    def with_other_keys(
-        rows: DataFrame, event_type: str, origin: str, *, first: int, last: int
-    ) -> Iterator[Item]:
-        return items(rows, event_type, f"{origin} in run {runs}", first=first, last=last)
-
-    monkeypatch.setattr(replaying, "items", with_other_keys)
-    state = tmp_path / "state"
-    for rows in (1, 20, 48):
-        with pytest.raises(KeyboardInterrupt):
-            run(spark, options(place, server, state), report=stopped_after(rows))
-        forget(state)
-        runs += 1
-    outcome = run(spark, options(place, server, state))
-    assert (outcome.rows, 0 < outcome.resumed < COUNT) == (COUNT, True)
-    assert published(server) == expected(*range(1, COUNT + 1))
-
-
 def test_what_the_server_rejects(
     spark: SparkSession, server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -163,14 +117,6 @@ def test_what_the_server_rejects(
     assert (outcome.rows, outcome.rejected) == (0, 5)
     written = (tmp_path / "state" / REJECTED).read_text().splitlines()
     assert [json.loads(line)["id"] for line in written] == [f"extreme@{n}" for n in range(5, 10)]
-
-
-def test_a_server_that_is_away(spark: SparkSession, place: Place, tmp_path: Path) -> None:
-    """One line says so."""
-    away = Target(url="http://127.0.0.1:1", retries=0)
-    target = ReplayServer(target=away, state=tmp_path / "state")
-    with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
-        run(spark, ReplayOptions(question=question("ev", lake=place), target=target))
 
 
 @pytest.mark.timeout(400)

@@ -36,13 +36,6 @@ def test_one_broken_entry_stays_in_its_place() -> None:
     assert (rows[1]["subject"], rows[1]["time_ns"]) == ("a.%", 5_000)
 
 
-def test_text_that_no_column_holds_is_a_problem() -> None:
-    """One bad payload does not take its neighbours with it."""
-    batches = Columns().rows("a", [_record(1), _record(2, b'"\xff"'), _record(3)], {})
-    problems = pa.Table.from_batches(batches)["problem"].to_pylist()
-    assert problems == [None, "its text is not valid UTF-8", None]
-
-
 def test_marks_are_no_notifications() -> None:
     """They name a range and nothing else, and come only where they are asked for."""
     columns = Columns(MARKED)

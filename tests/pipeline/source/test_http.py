@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from aiohttp import web
-from support.access import PROTECTED, READ_ONLY, proxy_auth, token
+from support.access import PROTECTED, READ_ONLY, proxy_auth, served, token
 from support.config import SCHEMAS, on_jetstream, settings
 from support.nats import nats_server
 from support.server import Client, connected
@@ -217,14 +217,8 @@ async def shaky() -> AsyncIterator[tuple[str, Shaky]]:
     app = web.Application()
     app.router.add_get("/api/v1/schema", server.schema)
     app.router.add_post("/api/v1/replay", server.replay)
-    runner = web.AppRunner(app, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", server
-    finally:
-        await runner.cleanup()
+    async with served(app) as url:
+        yield url, server
 
 
 @pytest.mark.parametrize("fault", ["error", "torn", "cut", "503"])

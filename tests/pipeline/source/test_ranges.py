@@ -29,9 +29,9 @@ _ends = st.dictionaries(
 
 @given(_ranges, st.integers(1, 40))
 def test_slices_cover_ranges_exactly(ranges: list[Range], minimum: int) -> None:
-    """Contiguous, in order, none empty, and at least as many as asked for where possible."""
+    """Contiguous, in order, none empty or too long, and as many as asked for where possible."""
     slices = split(ranges, minimum)
-    assert all(slices)
+    assert all(0 < len(item) <= SLICE for item in slices)
     covered = {}
     for name, group in groupby(slices, key=lambda item: item.event_type):
         pieces = list(group)
@@ -40,12 +40,6 @@ def test_slices_cover_ranges_exactly(ranges: list[Range], minimum: int) -> None:
         covered[name] = (pieces[0].first, pieces[-1].last)
     assert covered == {item.event_type: (item.first, item.last) for item in ranges if item}
     assert len(slices) >= min(minimum, sum(map(len, ranges)))
-
-
-@given(_ranges)
-def test_slices_are_about_as_long_as_each_other(ranges: list[Range]) -> None:
-    """No task works much longer than the slices are meant to be."""
-    assert all(len(item) <= SLICE for item in split(ranges))
 
 
 def test_very_long_ranges_make_longer_slices() -> None:
@@ -67,7 +61,10 @@ def test_limits_are_shared_fairly(waiting: dict[str, int], limit: int) -> None:
 
 @given(_ends, st.dictionaries(_names, st.integers(1, 60)), st.integers(1, 30))
 def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: int) -> None:
-    """Step by step everything stored is read once, within the limit, and then nothing moves."""
+    """Step by step everything stored is read once, within the limit, and then nothing moves.
+
+    No step goes back, even if a stream is not listed for a moment or ends before the offset.
+    """
     position, read = start, []
     for _ in range(500):
         end = advance(position, ends, limit)
@@ -78,7 +75,7 @@ def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: in
             n for r in step for n in range(max(r.first, ends[r.event_type].first), r.last + 1)
         ]
         assert len(stored) <= limit
-        assert end.keys() >= position.keys()
+        assert all(end[name] >= position[name] for name in position)
         read += [(r.event_type, n) for r in step for n in range(r.first, r.last + 1)]
         position = end
     assert advance(position, ends, None) == position
@@ -87,13 +84,6 @@ def test_offsets_reach_the_end(ends: dict[str, Bounds], start: Offset, limit: in
     }
     assert len(read) == len(set(read))
     assert wanted <= set(read)
-
-
-@given(_ends, st.dictionaries(_names, st.integers(1, 60)))
-def test_offsets_never_go_back(ends: dict[str, Bounds], start: Offset) -> None:
-    """Not even when a stream is not listed for a moment, or ends before the offset."""
-    end = advance(start, ends, None)
-    assert all(end[name] >= start[name] for name in start)
 
 
 def test_what_retention_removed_is_passed_in_one_step() -> None:
