@@ -47,18 +47,6 @@ def _archive(*arguments: str) -> Result:
     return CliRunner().invoke(app, command, prog_name="aviso-server")
 
 
-def test_help_teaches_by_example() -> None:
-    """Commands that can be typed, every option, in plain text."""
-    result = _archive("--help")
-    assert result.exit_code == 0
-    assert "Examples:\n" in result.stdout
-    assert "aviso-server pipeline archive --config examples/config.yaml --once" in result.stdout
-    for option in ("--once", "--lake", "--remote", "--no-fail-on-data-loss", "--metrics-port"):
-        assert option in result.stdout
-    assert "\x1b" not in result.stdout
-    assert "archive" in CliRunner().invoke(app, ["pipeline"]).output
-
-
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [

@@ -30,13 +30,25 @@ def test_python_can_run_the_package() -> None:
     assert done.stdout.decode() == f"aviso-server {__version__}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["check"], ["schema"]])
-def test_help_teaches_by_example(command: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        ("", "--config examples/config.yaml"),
+        ("serve", "--config examples/config.yaml"),
+        ("check", "--config examples/config.yaml"),
+        ("schema", "--config examples/config.yaml"),
+        ("pipeline archive", "pipeline archive --config examples/config.yaml --once"),
+        ("pipeline live", "pipeline live --config examples/config.yaml\n"),
+        ("pipeline live", '"event_type": "aviso_alert"'),
+        ("pipeline replay", "pipeline replay mars --config config.yaml"),
+    ],
+)
+def test_help_teaches_by_example(command: str, example: str) -> None:
     """Each command shows commands that can be typed, in plain text."""
-    result = _run(*command, "--help")
+    result = _run(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Examples:\n" in result.stdout
-    assert "--config examples/config.yaml" in result.stdout
+    assert example in result.stdout
     assert "\x1b" not in result.stdout
 
 

@@ -23,15 +23,6 @@ def _live(*arguments: str, sections: dict[str, Json] = JETSTREAM) -> Result:
     return CliRunner().invoke(app, command, prog_name="aviso-server")
 
 
-def test_help_teaches_by_example() -> None:
-    """Commands that can be typed, in plain text, and how alerts are followed."""
-    result = _live("--help")
-    assert result.exit_code == 0
-    assert "aviso-server pipeline live --config examples/config.yaml\n" in result.stdout
-    assert '"event_type": "aviso_alert"' in result.stdout
-    assert "\x1b" not in result.stdout
-
-
 def test_the_schema_can_be_printed() -> None:
     """As it goes into a configuration; nothing else is needed for that."""
     result = CliRunner().invoke(app, ["pipeline", "live", "--schema"])

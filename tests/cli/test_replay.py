@@ -89,11 +89,3 @@ def test_what_is_there_already(place: Place, tmp_path: Path) -> None:
     assert output.endswith("3 of them by earlier runs\n")
     code, output = invoke("ev", *known, "--from-id", "2", *state)
     assert (code, "belongs to another delivery (differing: start)" in output) == (1, True)
-
-
-def test_help_has_an_example() -> None:
-    """And the exit codes."""
-    code, output = invoke("--help")
-    assert code == 0
-    assert "aviso-server pipeline replay mars --config config.yaml" in output
-    assert "Exit code 0" in output
