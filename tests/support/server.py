@@ -34,6 +34,19 @@ class Client:
             assert response.status == 200, answer
             return answer
 
+    async def delete(self, notification_id: str) -> int:
+        """Delete one notification; the status."""
+        url = f"{self.running.url}/api/v1/admin/notification/{notification_id}"
+        async with self.session.delete(url) as response:
+            return response.status
+
+    async def stores(self, event_type: str, identifier: Mapping[str, Any], payload: Any) -> bool:
+        """Publish once; whether it succeeded."""
+        body = {"event_type": event_type, "identifier": dict(identifier), "payload": payload}
+        url = f"{self.running.url}/api/v1/notification"
+        async with self.session.post(url, json=body) as response:
+            return response.status == 200
+
     def watch(
         self, event_type: str, identifier: Mapping[str, Any], **rest: Any
     ) -> AbstractAsyncContextManager[Stream]:

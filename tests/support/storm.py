@@ -347,6 +347,12 @@ class Weather:
             assert response.status == 200, await response.text()
         self.book.deleted[sequence] = self.book.tick()
 
+    async def wipe(self, stream: str = "storm") -> None:
+        """Wipe a stream."""
+        url = f"{self.url}/api/v1/admin/wipe/stream"
+        async with self._session.delete(url, json={"stream_name": stream}) as response:
+            assert response.status == 200, await response.text()
+
     async def end(self) -> None:
         """Hang up everywhere."""
         for watcher in self.watchers:

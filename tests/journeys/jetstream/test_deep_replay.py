@@ -261,11 +261,11 @@ async def test_deletes_and_wipes_hide_archived_notifications_at_once(
         for server in (client, other):
             assert sequences(await replayed(server, from_id="1")) == list(range(1, 31))
         for sequence in (5, 25):  # below the log, and in it
-            assert await deleted(client, f"alert@{sequence}") == 200
+            assert await client.delete(f"alert@{sequence}") == 200
             for server in (client, other):
                 assert sequence not in sequences(await replayed(server, from_id="1"))
-                assert await deleted(server, f"alert@{sequence}") == 404
-        assert await deleted(client, "alert@31") == 404
+                assert await server.delete(f"alert@{sequence}") == 404
+        assert await client.delete("alert@31") == 404
         for number in range(31, 38):
             await publish(client, number)
         found = sequences(await replayed(other, from_id="1"))
@@ -302,13 +302,6 @@ def spoil(folder: Path) -> None:
     """Make every archived file unreadable."""
     for file in folder.rglob("*.parquet"):
         file.write_bytes(b"PAR1 and nothing more")
-
-
-async def deleted(client: Client, notification_id: str) -> int:
-    """Delete one notification; the status."""
-    url = f"{client.running.url}/api/v1/admin/notification/{notification_id}"
-    async with client.session.delete(url) as response:
-        return response.status
 
 
 async def wiped(client: Client, name: str) -> None:

@@ -268,7 +268,7 @@ async def test_wipe_during_replay(own: NatsServer) -> None:
         await storm.blow(50)
         watcher = await storm.watch(start=1)
         await watcher.until(lambda: len(watcher.received) >= 50)
-        await wipe(storm)
+        await storm.wipe()
         last = await storm.publisher().publish(LAST)
         await watcher.until_sequence(last)
         history = watcher.received[:-1]
@@ -316,17 +316,6 @@ async def test_trim_leaves_live_watchers_alone(own: NatsServer) -> None:
             await storm.watch(wanted)
         await storm.blow(50)
         await storm.settle()
-
-
-async def wipe(storm: Weather) -> None:
-    """Wipe the stream over the admin endpoint."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.delete(
-            f"{storm.url}/api/v1/admin/wipe/stream", json={"stream_name": "storm"}
-        ) as response,
-    ):
-        assert response.status == 200, await response.text()
 
 
 @asynccontextmanager

@@ -52,9 +52,7 @@ async def test_another_log_takes_nothing_however_long_it_is(
         assert "ends at sequence 13, stored sequence 10 at" in details
         assert "has it up to 10" in details
     async with connected(chosen(own, None), pace=BRISK) as client:
-        url = f"{client.running.url}/api/v1/admin/notification/alert@10"
-        async with client.session.delete(url) as answer:
-            assert answer.status == 200
+        assert await client.delete("alert@10") == 200
     async with connected(chosen(own, lake), pace=BRISK) as client:
         # The proof itself is gone from the log; its neighbour is too young to stand below it.
         assert "stored sequence 9 at" in (await refused(client, "notification"))["details"]
@@ -108,12 +106,5 @@ async def test_a_lake_that_cannot_be_read(own: NatsServer, tmp_path: Path) -> No
         assert "Cannot verify that" in (await refused(client, "notification"))["details"]
         log.unlink()
         away.rename(log)
-
-        async def stored() -> bool:
-            body = {"event_type": "alert", "identifier": ALL, "payload": "third"}
-            address = f"{client.running.url}/api/v1/notification"
-            async with client.session.post(address, json=body) as answer:
-                return answer.status == 200
-
-        await eventually(stored)
+        await eventually(lambda: client.stores("alert", ALL, "third"))
         assert await payloads(client) == [*OLD[:2], "third"]

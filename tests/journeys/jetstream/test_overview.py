@@ -114,9 +114,7 @@ async def test_what_is_counted_is_what_a_replay_delivers(
         }
         # The other process has nothing in memory, and the same numbers.
         assert await told(other, "alert", stored=15) == {**seen, "tiers": tiers[1:]}
-        url = f"{client.running.url}/api/v1/admin/notification/alert@9"
-        async with client.session.delete(url) as response:
-            assert response.status == 200
+        assert await client.delete("alert@9") == 200
         await told(client, "alert", stored=14)
         assert len(await replayed(client, "alert")) == 14
 

@@ -54,14 +54,7 @@ async def test_an_older_log_is_left_to_the_lake(own: NatsServer, tmp_path: Path)
         done = await run(of, tmp_path)
         assert settled([done])
         assert done.restored == 0
-
-        async def taken() -> bool:
-            url = f"{client.running.url}/api/v1/notification"
-            body = {"event_type": "alert", "identifier": dict(backup.ALL), "payload": "new-11"}
-            async with client.session.post(url, json=body) as answer:
-                return answer.status == 200
-
-        await eventually(taken)
+        await eventually(lambda: client.stores("alert", backup.ALL, "new-11"))
         assert await payloads(client) == [*OLD, "new-11"]
     assert not (tmp_path / "saved").exists() or not [*(tmp_path / "saved").iterdir()]
     assert await archive(of) == 11
