@@ -149,3 +149,13 @@ def test_what_was_deleted_before_the_tail_brought_it_is_not_held() -> None:
     recent.add([record(12), record(13), record(14)])
     assert (recent.first, recent.last) == (14, 14)
     assert read(recent, 14, 14) == [14]
+
+
+def test_what_was_wiped_before_the_tail_brought_it_is_not_held() -> None:
+    """A wipe leaves no holes to count: the log begins later, above what the tail has yet to bring."""
+    recent = Recent(Bounds(1, 0), 10_000)
+    recent.add([record(n) for n in range(1, 8)])
+    recent.agree(Bounds(12, 11))
+    recent.add([record(n) for n in range(8, 13)])
+    assert (recent.first, recent.last) == (12, 12)
+    assert read(recent, 12, 12) == [12]

@@ -106,7 +106,8 @@ class Recent:
         self.bounds = bounds
         while self._head < len(self._sequences) and self._sequences[self._head] < bounds.first:
             self._drop()
-        self._first = max(self._first, min(bounds.first, self._last + 1))
+        # Above the span, too: the tail may lag, and bring what was wiped or trimmed meanwhile.
+        self._first = max(self._first, bounds.first)
         self._trim()
 
     def _forget(self, stored: int) -> None:
