@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
 from msgspec.json import encode as encode_json
@@ -310,6 +310,7 @@ def test_any_options_of_the_source_are_read_or_refused(given_options: dict[str, 
             source.read_options({**base, **given_options})
 
 
+@example({"username": "\ud800", "password": "p"})
 @given(st.dictionaries(st.sampled_from([*sink._NAMES, "nope"]), ODD | TEXTS, max_size=5))
 @bounded(max_examples=examples(200))
 def test_any_options_of_the_sink_are_read_or_refused(given_options: dict[str, str]) -> None:

@@ -102,6 +102,15 @@ async def test_a_window_of_exactly_the_cap_completes() -> None:
         assert reader.kinds[-2:] == ["replay_completed", "end_of_stream"]
 
 
+async def test_a_gap_is_shown_to_watchers_too() -> None:
+    """A start older than anything kept is announced, and the watch goes on."""
+    async with relay(memory(max_messages=2)) as world:
+        await world.publish("s", count=5)
+        reader = await world.watch({"region": "n"}, from_id="2")
+        await reader.until(lambda r: "replay_completed" in r.kinds)
+        assert reader.kinds[:2] == ["replay_started", "history_gap"]
+
+
 async def test_a_gap_after_a_wipe() -> None:
     """The signal follows a wipe too."""
     async with relay() as world:

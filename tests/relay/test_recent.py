@@ -152,7 +152,7 @@ def test_what_was_deleted_before_the_tail_brought_it_is_not_held() -> None:
 
 
 def test_what_was_wiped_before_the_tail_brought_it_is_not_held() -> None:
-    """A wipe leaves no holes to count: the log begins later, above what the tail has yet to bring."""
+    """A wipe leaves no holes to count: the log begins above what the tail has yet to bring."""
     recent = Recent(Bounds(1, 0), 10_000)
     recent.add([record(n) for n in range(1, 8)])
     recent.agree(Bounds(12, 11))

@@ -99,7 +99,12 @@ class _Reader:
 
     def text(self, name: str) -> str | None:
         """The option's text; an empty one counts as absent."""
-        return self._given.get(name.lower()) or None
+        text = self._given.get(name.lower(), "")
+        if not text.isascii() and any(map(_is_surrogate, text)):
+            # Not repeated: it may be a password.
+            self.faults.append(f"{name} holds characters that cannot be sent")
+            return None
+        return text or None
 
     def number(
         self, name: str, default: float, *, low: float, high: float, whole: bool = False
@@ -117,6 +122,10 @@ class _Reader:
         kind = "a whole number" if whole else "a number"
         self.faults.append(f"{name} is {kind} from {low:g} to {high:g}, not '{text}'")
         return default
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
 
 
 def _url(reader: _Reader) -> str:
