@@ -15,7 +15,7 @@ DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --strip-extras --no-emit-index-url --no-header \
   --universal --python-version 3.11
-# One test process more than processors: tests wait for other processes about a quarter of their time.
+# One test process more than processors: many tests wait for servers, Spark and browsers.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
 QUICK  := not (slow or spark or browser)
