@@ -34,6 +34,9 @@ from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.source.failure import Unreached
 
+ARCHIVED_S = 300
+"""For all that is left to archive, in small batches and to an object store at the slowest."""
+
 NOTE = "\u00a0Straße, \u201cno.rth\u201d*>%41\u3000"
 """Odd at both ends and in the middle."""
 
@@ -185,7 +188,9 @@ class World:
         last = await self.storm.publisher().publish(identifier(self.draw), "the last one")
         for watcher in self.storm.watchers:
             await watcher.until_sequence(last)
-        await eventually(self._archives)
+        async with asyncio.timeout(ARCHIVED_S):
+            while not await self._archives():
+                await asyncio.sleep(0.1)
         return await self.facts()
 
     async def _archives(self) -> bool:
