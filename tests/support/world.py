@@ -189,7 +189,7 @@ class World:
         for watcher in self.storm.watchers:
             await watcher.until_sequence(last)
         async with asyncio.timeout(ARCHIVED_S):
-            while not await self._archives():
+            while not await self._archives():  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.1)
         return await self.facts()
 
