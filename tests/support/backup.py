@@ -61,17 +61,17 @@ async def payloads(client: Client, **window: str) -> list[Json]:
     return [event.data["data"]["payload"] for event in found]
 
 
-async def archive(of: Settings) -> int:
-    """Archive all that the log has, as far as commits go; the mark."""
+async def archive(of: Settings, event_type: str = "alert", *, last: int | None = None) -> int:
+    """Archive what the log has, up to a sequence, as far as commits go; the mark."""
     place = Place(of.lake.path or "")
     backend = await open_backend(of)
     try:
-        bounds = await backend.bounds("alert")
-        done = await asyncio.to_thread(lambda: read_mark(find(place, NOTIFICATIONS), "alert"))
-        batch = await backend.read("alert", done.through + 1, bounds.last, limit=1000)
+        through = last or (await backend.bounds(event_type)).last
+        done = await asyncio.to_thread(lambda: read_mark(find(place, NOTIFICATIONS), event_type))
+        batch = await backend.read(event_type, done.through + 1, through, limit=1000)
         rows = [entry for entry in batch.entries if isinstance(entry, Record)]
-        await asyncio.to_thread(filled, place, rows, marks={"alert": bounds.last})
-        return bounds.last
+        await asyncio.to_thread(filled, place, rows, marks={event_type: through})
+        return through
     finally:
         await backend.close()
 

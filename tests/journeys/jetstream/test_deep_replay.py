@@ -2,23 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from support.backup import archive
 from support.config import on_jetstream, settings
-from support.lake import filled
 from support.nats import NatsServer
 from support.server import Client, connected
 from support.sse import Event, sequences
 
 from aviso_server.backends.backend import Backend
 from aviso_server.core.json import Json
-from aviso_server.core.notification import Record
-from aviso_server.lake.layout import Place
-from aviso_server.server.build import open_backend
 from aviso_server.settings import Settings
 
 STORED = 40
@@ -84,33 +79,6 @@ async def publish(client: Client, number: int) -> None:
     await client.notify("alert", identifier, payload=payload)
 
 
-@dataclass
-class Job:
-    """The archive job, as far as its commits go."""
-
-    place: Place
-    backend: Backend
-    through: int = 0
-
-    async def run(self, last: int, event_type: str = "alert") -> None:
-        """Archive up to a sequence."""
-        batch = await self.backend.read(event_type, self.through + 1, last, limit=1000)
-        rows = [entry for entry in batch.entries if isinstance(entry, Record)]
-        assert len(rows) == last - self.through, "the log was trimmed before it was archived"
-        await asyncio.to_thread(filled, self.place, rows, marks={event_type: last})
-        self.through = last
-
-
-@asynccontextmanager
-async def job(of: Settings) -> AsyncIterator[Job]:
-    """An archive job with its own connection."""
-    backend = await open_backend(of)
-    try:
-        yield Job(Place(of.lake.path or ""), backend)
-    finally:
-        await backend.close()
-
-
 def told(events: list[Event]) -> list[bytes | dict[str, Any]]:
     """What a stream says: notifications as bytes, control frames without what differs each time."""
     return [
@@ -157,9 +125,8 @@ async def test_a_deep_replay_says_what_the_log_would_have_said(
         events = await replayed(client, from_id="4")
         times = {e.data["sequence"]: e.data["time"] for e in events if e.kind == "replay"}
         before = await heard(client, times)
-        async with job(whole) as archive:
-            await archive.run(20)
-            await archive.run(ARCHIVED)
+        await archive(whole, last=20)
+        await archive(whole, last=ARCHIVED)
         assert await heard(client, times) == before
     trimmed = chosen(nats, account, tmp_path / "lake", max_messages=KEPT)
     async with connected(trimmed) as client:
@@ -184,12 +151,11 @@ async def test_history_begins_where_the_oldest_tier_begins(
 ) -> None:
     """A gap is signalled for what is nowhere, and only for that."""
     lake = chosen(nats, account, tmp_path / "lake", max_messages=KEPT)
-    async with connected(lake) as client, job(lake) as archive:
+    async with connected(lake) as client:
         for number in range(1, 21):
             await publish(client, number)
         # The job comes late: 1 to 10 are gone. It sees 11 to 16, then 21 is more than it can take.
-        archive.through = 10
-        await archive.run(16)
+        await archive(lake, last=16)
         for number in range(21, 31):
             await publish(client, number)
         events = await replayed(client, from_id="1")
@@ -209,13 +175,13 @@ async def test_nothing_is_missed_while_the_job_archives_and_the_log_trims(
     busy = chosen(nats, account, tmp_path / "lake", max_messages=30, memory_tail_bytes=20_000)
     stored, done = 0, asyncio.Event()
 
-    async def produce(client: Client, archive: Job) -> None:
+    async def produce(client: Client) -> None:
         nonlocal stored
         for number in range(300):
             await publish(client, number % 40)
             stored = number + 1
-            if stored - archive.through >= 15:
-                await archive.run(stored)
+            if stored % 15 == 0:
+                await archive(busy)
         done.set()
 
     async def follow(client: Client) -> None:
@@ -239,10 +205,9 @@ async def test_nothing_is_missed_while_the_job_archives_and_the_log_trims(
     async with (
         connected(busy) as client,
         connected(busy) as other,
-        job(busy) as archive,
         asyncio.TaskGroup() as tasks,
     ):
-        tasks.create_task(produce(client, archive))
+        tasks.create_task(produce(client))
         tasks.create_task(follow(other))
         tasks.create_task(watch(other, 1))
         tasks.create_task(watch(client, 1))
@@ -253,11 +218,11 @@ async def test_deletes_and_wipes_hide_archived_notifications_at_once(
 ) -> None:
     """Also on servers that have read them before; an id is deleted once, then it is not found."""
     lake = chosen(nats, account, tmp_path / "lake", max_messages=KEPT)
-    async with connected(lake) as client, connected(lake) as other, job(lake) as archive:
+    async with connected(lake) as client, connected(lake) as other:
         for number in range(1, 31):
             await publish(client, number)
             if number % 10 == 0:
-                await archive.run(number)
+                await archive(lake)
         for server in (client, other):
             assert sequences(await replayed(server, from_id="1")) == list(range(1, 31))
         for sequence in (5, 25):  # below the log, and in it
@@ -286,11 +251,11 @@ async def test_a_lake_that_cannot_be_read_ends_the_replay(
 ) -> None:
     """With an error, never with a gap or a false completion; the log is still served."""
     lake = chosen(nats, account, tmp_path / "lake", max_messages=KEPT, max_reconnect_attempts=1)
-    async with connected(lake) as client, job(lake) as archive:
+    async with connected(lake) as client:
         for number in range(1, 21):
             await publish(client, number)
             if number % 10 == 0:
-                await archive.run(number)
+                await archive(lake)
         spoil(tmp_path)
         events = await replayed(client, from_id="5")
         assert [e.kind for e in events] == ["replay_started", "error", "end_of_stream"]

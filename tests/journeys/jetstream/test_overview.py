@@ -1,22 +1,18 @@
 """The overview over JetStream and a lake: what it counts is what a replay delivers."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from backends.jetstream.conftest import BRISK, eventually
+from support.backup import archive
 from support.config import on_jetstream, settings
 from support.jetstream import behind
-from support.lake import filled
 from support.nats import NatsServer
 from support.server import Client, connected
 from support.sse import sequences
 
 from aviso_server.core.json import Json
-from aviso_server.core.notification import Record
-from aviso_server.lake.layout import Place
-from aviso_server.server.build import open_backend
 from aviso_server.settings import Settings
 
 POLICY: dict[str, Json] = {
@@ -74,17 +70,6 @@ async def replayed(client: Client, name: str) -> list[int]:
         return sequences(await stream.rest())
 
 
-async def archive(of: Settings, name: str, last: int) -> None:
-    """What the archive job would do, from the beginning of the log."""
-    backend = await open_backend(of)
-    try:
-        batch = await backend.read(name, 1, last, limit=1000)
-    finally:
-        await backend.close()
-    rows = [entry for entry in batch.entries if isinstance(entry, Record)]
-    await asyncio.to_thread(filled, Place(of.lake.path or ""), rows, marks={name: last})
-
-
 async def test_what_is_counted_is_what_a_replay_delivers(
     nats: NatsServer, account: dict[str, Json], tmp_path: Path
 ) -> None:
@@ -93,7 +78,7 @@ async def test_what_is_counted_is_what_a_replay_delivers(
     async with connected(busy) as client, connected(busy) as other, client.watch("alert", {}):
         for _ in range(10):
             await client.notify("alert", {"region": "r"})
-        await archive(busy, "alert", 10)
+        await archive(busy, last=10)
         for _ in range(5):
             await client.notify("alert", {"region": "r"})
         tiers = [
