@@ -13,14 +13,13 @@ import yaml
 from rich.console import Console
 from support.archive import archive_process
 from support.archived import assert_same
+from support.command import invoke
 from support.config import document, on_jetstream, settings
 from support.log import SCHEMAS, fill, log_at
 from support.nats import nats_server
-from typer.testing import CliRunner, Result
 
 from aviso_server.cli import progress
 from aviso_server.cli.archive import ArchiveGroup
-from aviso_server.cli.commands import app
 from aviso_server.cli.jobs import LakeGroup, SparkGroup
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import Place
@@ -40,11 +39,6 @@ def _config(folder: Path, sections: dict[str, Json]) -> str:
 def _settings(jetstream: dict[str, Json] | None = None, **lake: Json) -> Settings:
     backend: Json = {"kind": "jetstream", "jetstream": jetstream or {}}
     return settings({"notification_backend": backend, "lake": dict(lake)}, schemas=SCHEMAS)
-
-
-def _archive(*arguments: str) -> Result:
-    command = ["pipeline", "archive", *arguments]
-    return CliRunner().invoke(app, command, prog_name="aviso-server")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +101,9 @@ def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, sections: dict[str, Json], arguments: list[str], message: str
 ) -> None:
     """On stderr with exit code 1, before any JVM is started; the state is told to programs too."""
-    result = _archive(
+    result = invoke(
+        "pipeline",
+        "archive",
         *("--config", _config(tmp_path, sections), "--progress", "json"),
         *("--once", "--wait", "1s", *arguments),
     )
@@ -121,29 +117,19 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_verbose_shows_where_it_came_from(tmp_path: Path) -> None:
     """A stack trace for those who ask for one."""
     config = _config(tmp_path, on_jetstream(NOWHERE))
-    result = _archive(
-        "--config", config, "--lake", "config.yaml", "--progress", "none", "--verbose"
+    result = invoke(
+        "pipeline",
+        "archive",
+        "--config",
+        config,
+        "--lake",
+        "config.yaml",
+        "--progress",
+        "none",
+        "--verbose",
     )
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--conf", "novalue"], "must look like NAME=VALUE"),
-        (["--storage-option", "=x"], "must look like NAME=VALUE"),
-        (["--interval", "soon"], "--interval"),
-        (["--interval", "0s"], "must be at least 1s"),
-        (["--once", "--wait", "0s"], "must be at least 1s"),
-        (["--progress", "loud"], "--progress"),
-    ],
-)
-def test_options_are_checked(tmp_path: Path, arguments: list[str], message: str) -> None:
-    """Before anything is done, with exit code 2."""
-    result = _archive("--config", _config(tmp_path, {}), *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
 
 
 def test_the_settings_describe_the_job(tmp_path: Path) -> None:

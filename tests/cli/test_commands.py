@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from support.command import invoke
 
 from aviso_server import __version__
-from aviso_server.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = str(ROOT / "examples" / "config.yaml")
@@ -19,7 +18,7 @@ EXAMPLE = str(ROOT / "examples" / "config.yaml")
 
 def test_the_version_is_one_line() -> None:
     """``--version`` prints name and version."""
-    assert _run("--version").stdout == f"aviso-server {__version__}\n"
+    assert invoke("--version").stdout == f"aviso-server {__version__}\n"
 
 
 def test_python_can_run_the_package() -> None:
@@ -45,7 +44,7 @@ def test_python_can_run_the_package() -> None:
 )
 def test_help_teaches_by_example(command: str, example: str) -> None:
     """Each command shows commands that can be typed, in plain text."""
-    result = _run(*command.split(), "--help")
+    result = invoke(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Examples:\n" in result.stdout
     assert example in result.stdout
@@ -55,12 +54,12 @@ def test_help_teaches_by_example(command: str, example: str) -> None:
 def test_help_is_made_of_sentences() -> None:
     """No summary is cut, no option is without a word, and no type of Python shows."""
     for group in ([], ["pipeline"]):
-        listed = _run(*group, "--help").stdout.partition("Commands:\n")[2].split("\n\n")[0]
+        listed = invoke(*group, "--help").stdout.partition("Commands:\n")[2].split("\n\n")[0]
         assert "..." not in listed
         for name in re.findall(r"^  (\w+)", listed, re.MULTILINE):
             if name == "pipeline":
                 continue
-            text = _run(*group, name, "--help").stdout.partition("Examples:")[0]
+            text = invoke(*group, name, "--help").stdout.partition("Examples:")[0]
             usage, options = text.split("Options:\n")
             assert usage.rstrip().endswith("."), name
             entries = re.split(r"\n  (?=-)", f"\n{options.rstrip()}")[1:]
@@ -73,7 +72,7 @@ def test_help_is_made_of_sentences() -> None:
 
 def test_help_explains_where_settings_come_from() -> None:
     """Search path and environment overrides are told at the top."""
-    text = _run("--help").stdout
+    text = invoke("--help").stdout
     for part in (
         "AVISOSERVER_CONFIG_FILE",
         "AVISOSERVER_APPLICATION__PORT=8080",
@@ -86,25 +85,25 @@ def test_help_explains_where_settings_come_from() -> None:
 def test_the_examples_in_the_help_work(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every check and schema example runs as written."""
     monkeypatch.chdir(ROOT)
-    lines = re.findall(r"^ +aviso-server (.*)$", _run(*command, "--help").stdout, re.MULTILINE)
+    lines = re.findall(r"^ +aviso-server (.*)$", invoke(*command, "--help").stdout, re.MULTILINE)
     tried = [line.split() for line in lines if not line.startswith("serve")]
     assert tried
     for arguments in tried:
-        assert _run(*arguments).exit_code == 0
+        assert invoke(*arguments).exit_code == 0
 
 
 def test_the_overrides_in_the_help_work() -> None:
     """Every variable that is shown sets something, and the example configuration stays valid."""
-    shown = re.findall(r"^ +(AVISOSERVER_\w+)=(.*)$", _run("--help").stdout, re.MULTILINE)
+    shown = re.findall(r"^ +(AVISOSERVER_\w+)=(.*)$", invoke("--help").stdout, re.MULTILINE)
     assert len(shown) >= 3
     variables = {name: shlex.split(value)[0] for name, value in shown}
-    result = _run("check", "--config", EXAMPLE, **variables)
+    result = invoke("check", "--config", EXAMPLE, **variables)
     assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_check_prints_the_effective_settings_as_yaml() -> None:
     """Defaults filled in, environment applied, readable by any YAML reader."""
-    result = _run("check", "--config", EXAMPLE, AVISOSERVER_APPLICATION__PORT="8080")
+    result = invoke("check", "--config", EXAMPLE, AVISOSERVER_APPLICATION__PORT="8080")
     shown = yaml.safe_load(result.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     assert shown["application"]["port"] == 8080
@@ -113,15 +112,15 @@ def test_check_prints_the_effective_settings_as_yaml() -> None:
 
 def test_what_check_prints_is_a_configuration(tmp_path: Path) -> None:
     """The printed settings, used as a file, print the same settings."""
-    printed = _run("check", "--config", EXAMPLE).stdout
+    printed = invoke("check", "--config", EXAMPLE).stdout
     file = tmp_path / "again.yaml"
     file.write_text(printed, encoding="utf-8")
-    assert _run("check", "--config", str(file)).stdout == printed
+    assert invoke("check", "--config", str(file)).stdout == printed
 
 
 def test_check_hides_secrets_and_tells_warnings_on_stderr() -> None:
     """Warnings do not spoil the YAML."""
-    result = _run(
+    result = invoke(
         "check", "--config", EXAMPLE, AVISOSERVER_AUTH__JWT_SECRET="hunter2", AVISOSERVER_TYPO="1"
     )
     assert result.exit_code == 0
@@ -135,7 +134,7 @@ def test_check_hides_secrets_and_tells_warnings_on_stderr() -> None:
 @pytest.mark.parametrize("command", ["serve", "check", "schema"])
 def test_faults_are_listed_together_on_stderr(command: str) -> None:
     """Exit code 1, the protocol's first line, then one line per fault."""
-    result = _run(
+    result = invoke(
         command,
         "--config",
         EXAMPLE,
@@ -155,7 +154,7 @@ def test_faults_are_listed_together_on_stderr(command: str) -> None:
 
 def test_options_are_checked_like_any_setting() -> None:
     """``--port`` reaches the checks: the metrics port must differ from it."""
-    result = _run(
+    result = invoke(
         *("serve", "--config", EXAMPLE, "--port", "9090"),
         AVISOSERVER_METRICS__ENABLED="true",
         AVISOSERVER_METRICS__PORT="9090",
@@ -166,14 +165,14 @@ def test_options_are_checked_like_any_setting() -> None:
 
 def test_a_missing_file_is_told() -> None:
     """The option is named, and the path."""
-    result = _run("check", "--config", "nowhere.yaml")
+    result = invoke("check", "--config", "nowhere.yaml")
     assert result.exit_code == 1
     assert result.stderr.endswith("  --config: does not point to a file: nowhere.yaml\n")
 
 
 def test_schema_shows_one_table_per_event_type() -> None:
     """Fields, options and topic places, in plain text when not on a terminal."""
-    result = _run("schema", "--config", EXAMPLE)
+    result = invoke("schema", "--config", EXAMPLE)
     assert result.exit_code == 0
     for name in ("mars", "dissemination", "extreme_event", "test_polygon", "observations"):
         assert f"{name} (topic base " in result.stdout
@@ -183,17 +182,13 @@ def test_schema_shows_one_table_per_event_type() -> None:
 
 def test_schema_shows_one_event_type_on_request() -> None:
     """The name is exact; another one lists those there are."""
-    assert "dissemination" not in _run("schema", "--config", EXAMPLE, "mars").stdout
-    result = _run("schema", "--config", EXAMPLE, "Mars")
+    assert "dissemination" not in invoke("schema", "--config", EXAMPLE, "mars").stdout
+    result = invoke("schema", "--config", EXAMPLE, "Mars")
     assert result.exit_code == 1
     assert result.stderr == (
         "unknown event type 'Mars'; configured:"
         " aviso_alert, dissemination, extreme_event, mars, observations, test_polygon\n"
     )
-
-
-def _run(*arguments: str, **environ: str) -> Result:
-    return CliRunner().invoke(app, arguments, env=environ, prog_name="aviso-server")
 
 
 def test_check_opens_the_files_that_are_named(tmp_path: Path) -> None:
@@ -204,7 +199,7 @@ def test_check_opens_the_files_that_are_named(tmp_path: Path) -> None:
         "AVISOSERVER_APPLICATION__TLS__KEY": str(tmp_path / "server.key"),
         "AVISOSERVER_AUTH__PUBLIC_KEY_FILE": str(tmp_path / "none.pem"),
     }
-    result = _run("check", "--config", EXAMPLE, **files)
+    result = invoke("check", "--config", EXAMPLE, **files)
     assert result.exit_code == 1
     (fault,) = result.stderr.splitlines()[1:]
     assert fault.startswith(
@@ -214,6 +209,6 @@ def test_check_opens_the_files_that_are_named(tmp_path: Path) -> None:
         "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__EMBEDDED": "false",
         "AVISOSERVER_NOTIFICATION_BACKEND__JETSTREAM__TLS_CA_FILE": str(tmp_path),
     }
-    result = _run("check", "--config", EXAMPLE, **nats)
+    result = invoke("check", "--config", EXAMPLE, **nats)
     assert "notification_backend.jetstream.tls_ca_file" in result.stderr
     assert "Is a directory" in result.stderr

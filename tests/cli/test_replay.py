@@ -2,49 +2,17 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
+from support.command import invoke
 from support.config import document
 from support.lake import filled, record
-from typer.testing import CliRunner
 
-from aviso_server.cli.commands import app
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.delivery.ledger import LedgerLine
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.history.plan import make_plan, question
 from aviso_server.pipeline.replay.options import ReplayServer
 from aviso_server.pipeline.replay.server import open_ledger
-
-
-def invoke(*arguments: str) -> tuple[int, str]:
-    """Exit code and what was said."""
-    result = CliRunner().invoke(app, ["pipeline", "replay", *arguments])
-    return result.exit_code, result.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["ev"], "give one of --output and --to-server"),
-        (["ev", "--output", "o", "--to-server", "http://h"], "give one of --output and"),
-        (
-            ["ev", "--output", "o", "--from-id", "1", "--from-date", "2"],
-            "give one of --from-id and",
-        ),
-        (["ev", "--output", "o", "--to-id", "-1"], "--to-id must be a valid positive integer"),
-        (["ev", "--output", "o", "--format", "csv"], "csv"),
-        (["ev", "--lake", "l", "--output", "o", "--format", "ndjson", "--typed"], "no columns"),
-        (["ev", "--lake", "l", "--to-server", "http://h"], "say in which folder"),
-        (["ev", "--lake", "l", "--to-server", "ftp://h", "--state", "s"], "http://HOST:PORT"),
-        (["ev", "--output", "o", "--storage-option", "x"], "NAME=VALUE"),
-        ([], "Missing argument"),
-    ],
-)
-def test_wrong_usage(arguments: list[str], said: str) -> None:
-    """Exit code 2, and which option it is."""
-    code, output = invoke(*arguments)
-    assert (code, said in output.replace("\n", " ")) == (2, True), output
 
 
 def test_bad_places_and_questions(place: Place, tmp_path: Path) -> None:
@@ -62,9 +30,10 @@ def test_bad_places_and_questions(place: Place, tmp_path: Path) -> None:
         (known, "say where the notifications are"),
         (("--log", "nats://127.0.0.1:1", *out), "NATS connect failed"),
     ):
-        code, output = invoke("ev", *arguments)
-        assert (code, said in output, output.count("\n")) == (1, True, 1), output
-        assert output.startswith("aviso-server pipeline replay: ")
+        result = invoke("pipeline", "replay", "ev", *arguments)
+        assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+        assert said in result.output
+        assert result.output.startswith("aviso-server pipeline replay: ")
     assert not (tmp_path / "out").exists()
 
 
@@ -75,17 +44,21 @@ def test_what_is_there_already(place: Place, tmp_path: Path) -> None:
     known = ("--lake", place.path, "--master", "spark://127.0.0.1:1")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "file").touch()
-    code, output = invoke("ev", *known, "--output", str(tmp_path / "out"))
-    assert (code, "exists already: choose another output" in output) == (1, True)
+    result = invoke("pipeline", "replay", "ev", *known, "--output", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "exists already: choose another output" in result.output
     state = ("--state", str(tmp_path / "state"), "--to-server", "http://127.0.0.1:1")
     asked = question("ev", lake=place)
     server = ReplayServer(target=Target(url=state[-1]), state=Path(state[1]))
     ledger = open_ledger(make_plan(asked), server, chunk=10)
     ledger.note(LedgerLine(3, target=7, published=3, complete=True))
     ledger.close()
-    code, output = invoke("ev", *known, *state)
-    assert code == 0
-    assert output.startswith("3 notifications of ev, from sequences 1 to 3, to http://127.0.0.1:1")
-    assert output.endswith("3 of them by earlier runs\n")
-    code, output = invoke("ev", *known, "--from-id", "2", *state)
-    assert (code, "belongs to another delivery (differing: start)" in output) == (1, True)
+    result = invoke("pipeline", "replay", "ev", *known, *state)
+    assert result.exit_code == 0
+    assert result.output.startswith(
+        "3 notifications of ev, from sequences 1 to 3, to http://127.0.0.1:1"
+    )
+    assert result.output.endswith("3 of them by earlier runs\n")
+    result = invoke("pipeline", "replay", "ev", *known, "--from-id", "2", *state)
+    assert result.exit_code == 1
+    assert "belongs to another delivery (differing: start)" in result.output

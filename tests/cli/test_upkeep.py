@@ -1,16 +1,15 @@
-"""The commands maintain and audit: usage, errors before Spark starts, and what they print."""
+"""The commands maintain and audit: errors before Spark starts, and what they print."""
 
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
+from support.command import invoke
 from support.config import document, on_jetstream, settings
 from support.lake import filled, record
-from typer.testing import CliRunner, Result
 
 from aviso_server.cli import audit, maintain
-from aviso_server.cli.commands import app
 from aviso_server.cli.jobs import LakeGroup
 from aviso_server.core.json import Json
 from aviso_server.lake.inventory import TableFile
@@ -23,40 +22,15 @@ from aviso_server.pipeline.maintain.plan import FileRemoval, MaintainPlan, Rewri
 DAY = date(2026, 1, 1)
 
 
-def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["pipeline", *arguments])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["maintain"], "--lake"),
-        (["maintain", "--lake", "x", "--target-size", "12"], "unit"),
-        (["maintain", "--lake", "x", "--retention", "mars"], "NAME=VALUE"),
-        (["maintain", "--lake", "x", "--retention", "mars=36h"], "whole days"),
-        (["maintain", "--lake", "x", "--retention", "mars=0d"], "whole days"),
-        (["maintain", "--lake", "x", "--sort", "name"], "--sort"),
-        (["maintain", "--lake", "x", "--min-files", "1"], "--min-files"),
-        (["audit"], "--lake"),
-        (["audit", "--config", "x", "--servers", "nats://x"], "not both"),
-    ],
-)
-def test_wrong_usage_is_told(arguments: list[str], text: str) -> None:
-    """With exit code 2, and a word of what is wrong."""
-    result = _run(*arguments)
-    assert result.exit_code == 2
-    assert text in result.output
-
-
 def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     """Before Spark is started; exit code 1."""
     nowhere = str(tmp_path / "nowhere")
     for command in ("maintain", "audit"):
-        result = _run(command, "--lake", nowhere)
+        result = invoke("pipeline", command, "--lake", nowhere)
         assert result.exit_code == 1
         assert result.output == f"aviso-server pipeline {command}: there is no lake at {nowhere}\n"
     filled(Place(str(tmp_path / "lake")), [record(1)])
-    result = _run("maintain", "--lake", str(tmp_path / "lake"), "--keep-days", "0.01")
+    result = invoke("pipeline", "maintain", "--lake", str(tmp_path / "lake"), "--keep-days", "0.01")
     assert result.exit_code == 1
     assert "--force" in result.output
 
@@ -67,7 +41,7 @@ def test_where_the_lake_is(tmp_path: Path) -> None:
     config.write_text(yaml.safe_dump(document()))
     told = "there is no lake to read: set lake.path, or give --lake PATH"
     for command, more in (("audit", ()), ("report", ("--output", str(tmp_path / "page.html")))):
-        result = _run(command, "--config", str(config), *more)
+        result = invoke("pipeline", command, "--config", str(config), *more)
         assert result.exit_code == 1
         assert result.output == f"aviso-server pipeline {command}: {told}\n"
     lake: Json = {"path": "s3://a/lake", "storage_options": {"K": "1", "L": "2"}}

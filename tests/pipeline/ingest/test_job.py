@@ -12,15 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from support.archived import archived
+from support.command import invoke
 from support.config import document, settings
 from support.lake import filled, record, table_of
 from support.nats import _free_ports, nats_server
 from support.process import server_process
 from support.source import on_backend
-from typer.testing import CliRunner
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
-from aviso_server.cli.commands import app
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.declaration import declaration
 from aviso_server.core.notification import Notification, Record
@@ -277,7 +276,7 @@ def test_errors_on_the_command_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.ndjson").write_text("{}")
     (tmp_path / "config.csv").write_text("a\n")
-    done = CliRunner().invoke(app, ["pipeline", "ingest", *arguments, "--config", str(EXAMPLE)])
+    done = invoke("pipeline", "ingest", *arguments, "--config", str(EXAMPLE))
     assert done.exit_code == code
     assert words in done.stderr
     assert "Traceback" not in done.output

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from support.command import invoke
 from support.lake import BEGIN_NS, filled, record, table_of
-from typer.testing import CliRunner
 
-from aviso_server.cli.commands import app
 from aviso_server.core.fields.moment import DateField, TimeField
 from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Record
@@ -246,7 +245,7 @@ def test_the_command_tells_wrong_usage_from_failure(options: ReportOptions) -> N
         ([*lake, *output, "--event-type", "x"], 1, "has no event type x"),
         (["--lake", "/nowhere", *output], 1, "there is no lake at /nowhere"),
     ):
-        result = CliRunner().invoke(app, ["pipeline", "report", *arguments])
+        result = invoke("pipeline", "report", *arguments)
         assert result.exit_code == code, result.output
         assert words in result.output
     assert not options.output.exists()
