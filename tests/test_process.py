@@ -1,10 +1,13 @@
 """Children and files of a process."""
 
 import asyncio
+import os
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -13,6 +16,7 @@ from aviso_server.process import (
     end_child,
     lock,
     replace_file,
+    scratch_folder,
     set_by_signals,
     start_child,
 )
@@ -83,3 +87,38 @@ def test_signals_set_the_event_while_the_block_runs() -> None:
         signal.raise_signal(signal.SIGTERM)
         assert stop.wait(10)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+OWNER = """
+from aviso_server.process import scratch_folder
+with scratch_folder("test") as folder:
+    (folder / "spark").mkdir()
+    print(folder, flush=True)
+    input()
+"""
+
+
+def test_what_killed_processes_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next of its kind; not what a living one has, nor what nobody is known to own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    unknown = tmp_path / "aviso-test-unknown"
+    unknown.mkdir()
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", OWNER]
+    with (
+        Popen(command, stdin=PIPE, stdout=PIPE, env=environ) as living,
+        Popen(command, stdin=PIPE, stdout=PIPE, env=environ) as killed,
+    ):
+        assert living.stdout is not None
+        assert killed.stdout is not None
+        kept = Path(living.stdout.readline().decode().strip())
+        left = Path(killed.stdout.readline().decode().strip())
+        killed.kill()
+        killed.wait()
+        assert left.is_dir()
+        with scratch_folder("test") as folder:
+            assert set(tmp_path.iterdir()) == {folder, kept, unknown}
+        living.communicate(b"\n")
+    assert list(tmp_path.iterdir()) == [unknown]

@@ -3,14 +3,17 @@
 - A child ends with us, even if we are killed; it is asked to end before it is made to.
 - A program that keeps failing is started again after growing pauses.
 - A file is replaced whole or not at all; a folder is used by one process at a time.
+- A temporary folder that a killed process left is removed by the next of its kind.
 """
 
 import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -148,3 +151,31 @@ def lock(path: Path) -> IO[bytes]:
         file.close()
         raise
     return file
+
+
+@contextlib.contextmanager
+def scratch_folder(kind: str) -> Iterator[Path]:
+    """A temporary folder, removed with the block; so are those that killed processes left."""
+    root = Path(tempfile.gettempdir())
+    for left in root.glob(f"aviso-{kind}-*"):
+        _remove_abandoned(left)
+    draft = Path(tempfile.mkdtemp(prefix=f".aviso-{kind}-"))
+    with lock(draft / _OWNER):
+        # Named only now: whoever finds the name must find it locked.
+        folder = draft.rename(root / draft.name.removeprefix("."))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+_OWNER = ".owner"
+"""Locked as long as the process lives that the folder belongs to."""
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove one of our own that nobody holds; what cannot be known stays."""
+    with contextlib.suppress(OSError):
+        if folder.lstat().st_uid == os.geteuid() and (folder / _OWNER).exists():
+            with lock(folder / _OWNER):
+                shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -35,6 +34,7 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.embedded import EmbeddedServer
 from aviso_server.backends.jetstream.options import CannotStart, Store
 from aviso_server.launch import die_with
+from aviso_server.process import scratch_folder
 from aviso_server.relay.pulse import Stop
 from aviso_server.server.archivejob import Archiving, Posted, managed
 from aviso_server.server.build import StartFailed, embedded_options, kept, open_backend
@@ -235,15 +235,15 @@ class _Tally:
 
 @contextmanager
 def _tally() -> Iterator[_Tally]:
-    with tempfile.TemporaryDirectory(prefix="aviso-metrics-") as folder:
-        yield _Tally(Path(folder))
+    with scratch_folder("metrics") as folder:
+        yield _Tally(folder)
 
 
 @contextmanager
 def _board() -> Iterator[Path]:
     """Where workers find what the archive job does."""
-    with tempfile.TemporaryDirectory(prefix="aviso-archive-") as folder:
-        yield Path(folder) / "archive.json"
+    with scratch_folder("archive") as folder:
+        yield folder / "archive.json"
 
 
 async def _page(tally: _Tally, crew: list["_Worker"], processes: Processes) -> bytes:

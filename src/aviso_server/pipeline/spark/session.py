@@ -6,10 +6,8 @@ the terminal stays ours.
 
 import contextlib
 import os
-import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from urllib.parse import urlsplit
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.java import find_java
+from aviso_server.process import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +94,10 @@ class SparkOptions:
 
 @contextlib.contextmanager
 def spark_session(options: SparkOptions, folder: Path) -> Iterator["SparkSession"]:
-    """A session, stopped with the block; ``folder`` is for Spark's log. Raises SparkFailed."""
+    """A session, stopped with the block; ``folder`` is for Spark's log and temporary files.
+
+    Raises SparkFailed.
+    """
     try:
         import pyspark  # noqa: F401, PLC0415 - the server runs without it
     except ModuleNotFoundError as error:
@@ -114,16 +116,14 @@ def spark_session(options: SparkOptions, folder: Path) -> Iterator["SparkSession
 @contextlib.contextmanager
 def job_session(options: SparkOptions) -> Iterator["SparkSession"]:
     """A session; its log is removed with it, and added to an error that ends the block."""
-    folder = Path(tempfile.mkdtemp(prefix="aviso-job-"))
-    try:
-        with spark_session(options, folder) as spark:
-            yield spark
-    except AvisoError as error:
-        if told := last_words(folder):
-            error.add_note(f"Spark said:\n{told}")
-        raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch_folder("job") as folder:
+        try:
+            with spark_session(options, folder) as spark:
+                yield spark
+        except AvisoError as error:
+            if told := last_words(folder):
+                error.add_note(f"Spark said:\n{told}")
+            raise
 
 
 def log_file(folder: Path) -> Path:
@@ -155,10 +155,15 @@ def settings(options: SparkOptions, folder: Path) -> dict[str, str]:
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if options.packages:
         chosen["spark.jars.packages"] = ",".join(options.packages)
+    if options.master.startswith("local"):
+        # With our folder goes what a killed JVM leaves. Executors elsewhere may not have it.
+        chosen["spark.local.dir"] = str(folder)
     chosen |= options.conf
     java = [chosen.get("spark.driver.extraJavaOptions", "")]
     if "log4j2.configurationFile" not in java[0]:
         java.append(f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}")
+    if "java.io.tmpdir" not in java[0]:
+        java.append(f'"-Djava.io.tmpdir={folder}"')
     chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, java))
     return chosen
 
