@@ -4,7 +4,7 @@
 this calls the same ``run`` with the same settings and passes the address on by itself. It also
 takes the profile, when one is asked for, and tells the number of its tasks at every SIGUSR1.
 
-    python bench/child.py CONFIG OVERRIDES_JSON ADDRESS_FD [PROFILE_FILE]
+    python bench/child.py CONFIG OVERRIDES_JSON ADDRESS_FD WORKERS [PROFILE_FILE]
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from aviso_server.server.serve import Running, run
 from aviso_server.settings import load
 
 
-def main(config: str, overrides: str, address_fd: str, profile: str = "") -> int:
+def main(config: str, overrides: str, address_fd: str, workers: str, profile: str = "") -> int:
     """Serve until told to stop."""
     settings = load(
         config_file=Path(config),
@@ -36,6 +36,11 @@ def main(config: str, overrides: str, address_fd: str, profile: str = "") -> int
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, _tell_tasks, int(address_fd))
 
+    if int(workers) > 1:
+        # Loaded when asked for: the memory of a server does not include it.
+        from aviso_server.server.workers import run as run_workers  # noqa: PLC0415
+
+        return run_workers(settings, int(workers), started=announce)
     if not profile:
         return run(settings, started=announce)
     profiler = cProfile.Profile()

@@ -32,6 +32,7 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py replay --stored 200000
   .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
   .venv/bin/python bench/run.py notify replay fanout --backend jetstream
+  .venv/bin/python bench/run.py notify batch --backend jetstream --workers 2
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
   .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
   .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
@@ -47,6 +48,7 @@ class Part(StrEnum):
     """What can be measured by itself."""
 
     NOTIFY = "notify"
+    BATCH = "batch"
     REPLAY = "replay"
     FANOUT = "fanout"
     MEMORY = "memory"
@@ -116,6 +118,9 @@ def bench(  # noqa: PLR0913 - one parameter per option
     backend: Annotated[
         str, typer.Option(help="in_memory, or jetstream (embedded, synced to disk).")
     ] = "in_memory",
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes of the server, with jetstream.")
+    ] = 1,
     profile: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write a cProfile file per server; figures suffer."),
@@ -138,7 +143,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
     sizes: Sizes = replace(QUICK if quick else Sizes(), **given)  # type: ignore[arg-type]
     if profile is not None:
         profile.mkdir(parents=True, exist_ok=True)
-    conditions = Conditions(log_level, batch_size, backend, profile)
+    conditions = Conditions(log_level, batch_size, backend, workers, profile)
     console = Console() if Console().is_terminal else Console(width=140)
     with console.status("starting") as status:
 
@@ -160,6 +165,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
     sizes = plan.sizes
     measures: dict[Part, Callable[[], Iterator[Item]]] = {
         Part.NOTIFY: plan.notify,
+        Part.BATCH: plan.batch,
         Part.REPLAY: plan.replay,
         Part.FANOUT: plan.fanout,
         Part.MEMORY: lambda: _memory(plan),

@@ -5,6 +5,7 @@ measures: raw protocols, requests built beforehand, answers recognised by their 
 """
 
 import asyncio
+import re
 import time
 from itertools import cycle
 from typing import cast
@@ -12,6 +13,7 @@ from typing import cast
 from bench.tally import CLOSING, REPLAY, Tally
 
 HOST = "127.0.0.1"
+_LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)
 
 
 class Broken(Exception):
@@ -19,11 +21,11 @@ class Broken(Exception):
 
 
 class Producers:
-    """Connections that each keep one notify request in flight until all are answered."""
+    """Connections that each keep one request in flight until all are answered."""
 
-    def __init__(self, requests: list[bytes], notifications: int) -> None:
+    def __init__(self, requests: list[bytes], count: int) -> None:
         self._requests = cycle(requests)
-        self._unsent = self._unanswered = notifications
+        self._unsent = self._unanswered = count
         self.latencies_s: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -68,14 +70,14 @@ class Producer(asyncio.Protocol):
             self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Recognise the end of an answer: its JSON ends in a text."""
+        """Take an answer when it is whole."""
         answer = self._answer + data if self._answer else data
-        if not answer.endswith(b'"}'):
+        if not _whole(answer):
             self._answer = answer
             return
         self._answer = b""
-        if not answer.startswith(b"HTTP/1.1 200 "):
-            self._producers.broke(f"notify was refused: {answer!r}")
+        if not answer.startswith(b"HTTP/1.1 200 ") or b'"status":"success"' not in answer:
+            self._producers.broke(f"notify was refused: {answer[:1000]!r}")
             return
         self._producers.answered(time.monotonic() - self._sent_at)
         self.send()
@@ -83,6 +85,12 @@ class Producer(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Too early, unless all was answered."""
         self._producers.broke(f"a producer was disconnected: {exc}")
+
+
+def _whole(answer: bytes) -> bool:
+    head = answer.find(b"\r\n\r\n")
+    length = _LENGTH.search(answer, 0, head + 2) if head >= 0 else None
+    return length is not None and len(answer) >= head + 4 + int(length[1])
 
 
 class Reader(asyncio.Protocol):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from statistics import quantiles
 
 from bench.figures import Figure, Run, Value
@@ -12,6 +13,7 @@ REPLAY_GOAL = 50_000
 FANOUT_GOAL = 80_000
 FANOUT_WATCHERS = 200
 """The goals are stated for two cores, and this one for so many watchers."""
+BATCH_CONNECTIONS = (1, 8)
 
 Progress = Callable[[str], None]
 
@@ -24,6 +26,8 @@ class Sizes:
     """Notify requests per run."""
     connections: int = 64
     """Producer connections."""
+    batches: tuple[int, ...] = (100, 500)
+    """Notifications per request, where one carries many."""
     stored: int = 50_000
     """Notifications in the replayed history."""
     watchers: tuple[int, ...] = (1, 10, 50, 200)
@@ -78,21 +82,34 @@ class Bench:
         """Notifications per second over keep-alive connections, and how long one takes."""
         sizes = self.sizes
         with served(self.conditions, "notify") as server, worker() as producers:
-            latencies: list[float] = []
             for connections in (1, sizes.connections):
-                self.progress(f"notify over {connections} connections")
                 job = Publish(server.port, sizes.notifications, connections)
-                runs = []
-                for _ in self._warmed():
-                    before = _cpu(server, producers)
-                    span = producers.do(job, sizes.timeout_s)
-                    runs.append(_run(job.notifications, span, before, _cpu(server, producers)))
-                    latencies = span.latencies_s
-                name = f"notify, {connections} connection{'s'[: connections != 1]}"
-                yield Figure(name, "notify/s", tuple(runs[1:]))
-                cuts = quantiles(latencies, n=100)
-                yield Value(f"{name}: latency p50", "ms", (cuts[49] * 1000,))
-                yield Value(f"{name}: latency p99", "ms", (cuts[98] * 1000,))
+                yield from self._notify(server, producers, job, f"notify, {_connections(job)}")
+
+    def batch(self) -> Iterator[Figure | Value]:
+        """The same with many notifications in each request."""
+        sizes = self.sizes
+        with served(self.conditions, "batch") as server, worker() as producers:
+            for size, connections in product(sizes.batches, BATCH_CONNECTIONS):
+                count = max(sizes.notifications, 4 * size)
+                job = Publish(server.port, count, connections, size)
+                name = f"batches of {size}, {_connections(job)}"
+                yield from self._notify(server, producers, job, name)
+
+    def _notify(
+        self, server: Served, producers: Worker, job: Publish, name: str
+    ) -> Iterator[Figure | Value]:
+        self.progress(name)
+        runs, latencies = [], list[float]()
+        for _ in self._warmed():
+            before = _cpu(server, producers)
+            span = producers.do(job, self.sizes.timeout_s)
+            runs.append(_run(job.notifications, span, before, _cpu(server, producers)))
+            latencies = span.latencies_s
+        yield Figure(name, "notify/s", tuple(runs[1:]))
+        cuts = quantiles(latencies, n=100)
+        yield Value(f"{name}: latency p50", "ms", (cuts[49] * 1000,))
+        yield Value(f"{name}: latency p99", "ms", (cuts[98] * 1000,))
 
     def replay(self) -> Iterator[Figure | Value]:
         """Stored notifications per second as SSE, for one reader and for four at once."""
@@ -168,6 +185,10 @@ class Bench:
     def _warmed(self) -> Iterable[int]:
         """The runs of a figure; the first only warms up."""
         return range(self.sizes.runs + 1)
+
+
+def _connections(job: Publish) -> str:
+    return f"{job.connections} connection{'s'[: job.connections != 1]}"
 
 
 def _cpu(server: Served, *workers: Worker) -> tuple[float, ...]:

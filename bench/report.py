@@ -71,6 +71,7 @@ def save(
         "taken_at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "machine": _machine(),
         "conditions": conditions.overrides(Path("store")),
+        "workers": conditions.workers,
         "profiled": conditions.profile_dir is not None,
         "sizes": asdict(sizes),
         "figures": [_document(item) for item in measured],

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from bench.tree import family
+
 HERE = Path(__file__).resolve().parent
 CONFIG = HERE.parent / "examples" / "config.yaml"
 
@@ -31,6 +33,8 @@ class Conditions:
     """``watch_endpoint.replay_batch_size``; None keeps the default."""
     backend: str = "in_memory"
     """``in_memory``, or ``jetstream`` for the embedded server with a store of its own."""
+    workers: int = 1
+    """Processes behind the port, for ``jetstream``."""
     profile_dir: Path | None = None
     """Where to put a cProfile file per server; None measures without a profiler."""
     nats_url: str | None = None
@@ -69,12 +73,14 @@ class Served:
 
     pid: int
     port: int
+    processes: tuple[int, ...]
+    """It and its workers, if it has any."""
     _told: TextIO
     """What the process says: its port, and its tasks when it is asked."""
 
     def cpu_s(self) -> float:
-        """CPU time used so far."""
-        return cpu_s(self.pid)
+        """CPU time used so far; that of an embedded NATS server is not its own."""
+        return sum(map(cpu_s, self.processes))
 
     def rss_bytes(self) -> int:
         """Resident memory now."""
@@ -111,7 +117,7 @@ def served(conditions: Conditions, name: str) -> Iterator[Served]:
             except TimeoutError:
                 log.seek(0)
                 raise SystemExit("the server did not start:\n" + log.read()) from None
-            yield Served(process.pid, port, address)
+            yield Served(process.pid, port, _servers(process.pid), address)
         finally:
             address.close()
             process.terminate()
@@ -122,11 +128,18 @@ def served(conditions: Conditions, name: str) -> Iterator[Served]:
                 process.wait()
 
 
+def _servers(pid: int) -> tuple[int, ...]:
+    """A server and its workers, without its NATS server."""
+    named = ((each, Path(f"/proc/{each}/comm").read_text().strip()) for each in family(pid))
+    return tuple(each for each, name in named if name != "nats-server")
+
+
 def _start(
     conditions: Conditions, name: str, log: int, store: Path
 ) -> tuple[subprocess.Popen[bytes], TextIO]:
     reading, writing = os.pipe()
-    arguments = [str(CONFIG), json.dumps(conditions.overrides(store)), str(writing)]
+    overrides = json.dumps(conditions.overrides(store))
+    arguments = [str(CONFIG), overrides, str(writing), str(conditions.workers)]
     if conditions.profile_dir is not None:
         arguments.append(str(conditions.profile_dir / f"{name}.prof"))
     process = subprocess.Popen(

@@ -45,23 +45,24 @@ def watched() -> Iterator[Peak]:
 
 def resident() -> int:
     """Bytes of this process and its descendants now."""
-    return sum(_resident(pid) for pid in _tree())
+    return sum(_resident(pid) for pid in family(os.getpid()))
 
 
 def cpu_s() -> float:
     """CPU time of this process and its descendants so far, those that have ended included."""
     # Own time in user and kernel mode, then that of children which have been waited for.
-    return sum(sum(map(int, _stat(str(pid))[11:15])) for pid in _tree()) / _TICKS
+    return sum(sum(map(int, _stat(str(pid))[11:15])) for pid in family(os.getpid())) / _TICKS
 
 
-def _tree() -> list[int]:
+def family(pid: int) -> list[int]:
+    """A process and its descendants, as they are now."""
     children: dict[int, list[int]] = defaultdict(list)
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal() and (told := _stat(entry.name)):
             children[int(told[1])].append(int(entry.name))
-    found = [os.getpid()]
-    for pid in found:
-        found += children[pid]
+    found = [pid]
+    for each in found:
+        found += children[each]
     return found
 
 

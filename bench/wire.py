@@ -1,7 +1,7 @@
 """The requests of the load, built before the clock starts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, islice
 
 DAYS = tuple(f"202507{day:02}" for day in range(1, 29))
@@ -10,7 +10,7 @@ DISTINCT = 1000
 """Different notify requests, sent in turn."""
 
 
-def post(path: str, body: Mapping[str, object]) -> bytes:
+def post(path: str, body: Mapping[str, object] | Sequence[object]) -> bytes:
     """A keep-alive POST as bytes."""
     data = json.dumps(body, separators=(",", ":")).encode()
     head = (
@@ -22,11 +22,13 @@ def post(path: str, body: Mapping[str, object]) -> bytes:
 
 def notify_requests() -> list[bytes]:
     """Fields arriving in an archive: seven identifier values and a small payload."""
-    days, steps = cycle(DAYS), cycle(STEPS)
-    return [
-        post("/api/v1/notification", {"event_type": "mars", **_field(day, step)})
-        for day, step in islice(zip(days, steps, strict=False), DISTINCT)
-    ]
+    return [post("/api/v1/notification", each) for each in islice(_fields(), DISTINCT)]
+
+
+def batch_requests(size: int) -> list[bytes]:
+    """The same fields, so many in a request."""
+    fields, requests = _fields(), max(1, DISTINCT // size)
+    return [post("/api/v1/notifications", list(islice(fields, size))) for _ in range(requests)]
 
 
 def watch_request(step: str | None = None) -> bytes:
@@ -41,8 +43,14 @@ def replay_request() -> bytes:
     return post("/api/v1/replay", body)
 
 
+def _fields() -> Iterator[dict[str, object]]:
+    for day, step in zip(cycle(DAYS), cycle(STEPS), strict=False):
+        yield _field(day, step)
+
+
 def _field(day: str, step: str) -> dict[str, object]:
     return {
+        "event_type": "mars",
         "identifier": {
             "class": "od",
             "expver": "0001",

@@ -18,7 +18,7 @@ import uvloop
 from bench.crew import HOST, Broken, Producer, Producers, Reader, Replayer
 from bench.served import cpu_s
 from bench.tally import LIVE
-from bench.wire import notify_requests, replay_request, watch_request
+from bench.wire import batch_requests, notify_requests, replay_request, watch_request
 
 _Pipe: TypeAlias = "Connection[Any, Any]"
 _Reader = TypeVar("_Reader", bound=Reader)
@@ -34,6 +34,8 @@ class Publish:
     port: int
     notifications: int
     connections: int
+    batch: int = 1
+    """Notifications per request; 1 is a request for a single one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +187,11 @@ class _Desk:
 
     async def _publish(self, job: Publish) -> Span:
         loop = asyncio.get_running_loop()
-        producers = Producers(self._notify, job.notifications)
+        requests = self._notify if job.batch == 1 else batch_requests(job.batch)
+        count = job.notifications // job.batch
+        producers = Producers(requests, count)
         members = []
-        for _ in range(min(job.connections, job.notifications)):
+        for _ in range(min(job.connections, count)):
             _, member = await loop.create_connection(lambda: Producer(producers), HOST, job.port)
             members.append(member)
         began_at = monotonic()
