@@ -1,6 +1,5 @@
 """The real client with credentials, in both modes, against stand-ins on loopback."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -346,21 +345,3 @@ async def test_the_plugin_comes_last() -> None:
         away = await wire.ask("POST", replay, body, head)
         assert (away.status, away.data["message"]) == (503, "ECPDS service is inaccessible")
         assert away.data["code"] == "SERVICE_UNAVAILABLE"
-
-
-async def test_a_hundred_listeners_of_one_user_ask_ecpds_once() -> None:
-    """A burst of reconnects is one question."""
-    async with dissemination() as (server, stand_in):
-        stand_in.hold = asyncio.Event()
-        head = dict([bearer(token(READ_ONLY))])
-        url = f"{server.running.url}/api/v1/replay"
-
-        async def replay() -> list[int]:
-            async with opened(url, asked("FOO", from_id="1"), head) as stream:
-                return sequences(await stream.rest())
-
-        replays = [asyncio.create_task(replay()) for _ in range(20)]
-        await stand_in.asked.wait()
-        stand_in.hold.set()
-        assert await asyncio.gather(*replays) == [[1, 3]] * 20
-        assert len(stand_in.queries) == 1
