@@ -148,6 +148,7 @@ def test_fields_as_columns(spark: SparkSession) -> None:
             ({"severity": "seven", "anomaly": "2d", "date": "2026-02-30"},),
             ({"severity": " 7", "anomaly": "-0.5", "date": "20260131"},),
             ({"severity": "99999999999999999999", "date": "2026-01-31"},),
+            ({"severity": "7\n", "anomaly": "1.5\n", "date": "20260131\n"},),
         ],
         "identifier map<string,string>",
     )
@@ -163,9 +164,11 @@ def test_fields_as_columns(spark: SparkSession) -> None:
         (None, None, None, None),
         (None, None, None, -0.5),
         (None, None, None, None),
+        (None, None, None, None),
     ]
     dates = with_fields(rows, polygon).select("date").collect()
-    assert [row.date for row in dates] == [None, None, date(2026, 1, 31), date(2026, 1, 31)]
+    written = date(2026, 1, 31)
+    assert [row.date for row in dates] == [None, None, written, written, None]
     assert column_names(polygon, RECORD.names) == {"date": "date", "time": "time_field"}
     assert column_names(Schema(event_type="x", generic=True), ()) == {}
 

@@ -1,5 +1,6 @@
 """One filter, every executor: scalar, batch, hub index, Arrow and Spark agree (invariant 3)."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from support.config import settings as configured
 from support.draws import SCHEMA, filters, notifications
 from support.places import RINGS
 
+from aviso_server.core.constraint import Choice, Kind, NumberRange
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
 from aviso_server.core.identifier import compile_filter
@@ -86,13 +88,94 @@ def test_all_executors_agree(
     assert by_spark(spark, asked, items) == scalar
 
 
+NUMERALS = [
+    *(
+        "3",
+        "5",
+        "+5",
+        "-5",
+        "05",
+        "0",
+        "-0",
+        "+0",
+        "0" * 40 + "7",
+        "9" * 18,
+        "9" * 19,
+        "-9" + "9" * 30,
+    ),
+    *(
+        "5.",
+        ".5",
+        "5.0",
+        "-0.0",
+        "1e2",
+        "1E+2",
+        "1e999",
+        "-1e999",
+        "1e-999",
+        "5e0",
+        "0.1",
+        "1" * 400,
+    ),
+    *(
+        "",
+        " ",
+        ".",
+        "+",
+        "-",
+        "e5",
+        "5e",
+        "5\n",
+        "\n5",
+        " 5",
+        "5 ",
+        "5_0",
+        "٥",
+        "5d",
+        "5f",
+        "0x5",
+        "1,5",
+    ),
+    *("inf", "-Infinity", "NaN", "nan", "null", "true", "5\u00a0", "5\x00"),
+]
+WORDS = ["k", "K", "\u212a", "kelvin", "KELVIN", "\u0130", "i\u0307", "ς", "Σ", "ß", "ẞ", "SS"]
+
+
+def test_odd_texts_are_read_alike(spark: SparkSession) -> None:
+    """Texts that another schema or server may have stored: numbers, nearly numbers, and words."""
+    items = [
+        Notification("ev", ("ev",), {"n": text}, None, b"null") for text in (*NUMERALS, *WORDS)
+    ]
+    asked: list[Filter] = []
+    for kind, read in ((Kind.INT, int), (Kind.FLOAT, float)):
+        numbers = [read(text) for text in ("5", "-5", "0", "7")]
+        asked += [Filter(constraints=(Choice("n", kind, frozenset(numbers)),))]
+        asked += [
+            Filter(constraints=(Choice("n", kind, frozenset([number])),)) for number in numbers
+        ]
+        for low, high in ((None, 5), (-5, None), (0, 5), (None, 0), (0, None), (100, None)):
+            for ends in (False, True):
+                asked.append(Filter(constraints=(NumberRange("n", kind, low, high, ends, ends),)))
+    # More choices than Spark compares one by one.
+    many = frozenset(map(float, range(-20, 20)))
+    asked.append(Filter(constraints=(Choice("n", Kind.FLOAT, many),)))
+    asked += [
+        Filter(constraints=(Choice("n", Kind.ENUM, frozenset(words)),))
+        for words in (["k"], ["kelvin", "5"], ["i\u0307"], ["σ"], ["ß", "ss"])
+    ]
+    expected = [{n for n, item in enumerate(items, 1) if wanted.matches(item)} for wanted in asked]
+    assert all(expected)
+    assert by_spark(spark, asked, items) == expected
+
+
 def test_spark_prunes_before_python(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Boxes are compared by the Parquet reader, texts before any Python runs."""
+    """Boxes are compared by the Parquet reader, texts and numbers before any Python runs."""
     item = Notification("mixed", ("mixed",), {"region": "north"}, None, b"null")
     frame(spark, [item]).write.parquet(str(tmp_path / "rows"))
-    wanted = Filter((("region", "north"),), (), Contains(1.0, 2.0))
+    numbers = (NumberRange("level", Kind.INT, 500), NumberRange("speed", Kind.FLOAT, None, 9.5))
+    wanted = Filter((("region", "north"),), numbers, Contains(1.0, 2.0))
     found = spark.read.parquet(str(tmp_path / "rows")).filter(matches(wanted))
     found.explain("formatted")
     tree, *parts = capsys.readouterr().out.split("\n\n")
@@ -101,6 +184,7 @@ def test_spark_prunes_before_python(
     assert "GreaterThanOrEqual(max_lon,2.0)" in scan
     (native,) = [part for part in parts if "Filter" in part and "north" in part]
     assert "decide" not in native
+    assert {"500", "9.5"} <= set(re.findall(r"[0-9.]+", native))
     # Printed from the result down to the scan.
     assert tree.index("ArrowEvalPython") < tree.rindex("Filter") < tree.index("Scan parquet")
     assert found.count() == 0

@@ -22,9 +22,10 @@ from aviso_server.core.schema import Schema
 SUFFIX = "_field"
 """Appended to the name of a field that is the name of another column already."""
 
-_INT = r"^[+-]?[0-9]+$"
-_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_DATE = r"^([0-9]{4})-?([0-9]{2})-?([0-9]{2})$"
+# To the very end of the text: Java's $ lets a line break follow, and casts ignore blanks.
+_INT = r"\A[+-]?[0-9]+\z"
+_FLOAT = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
+_DATE = r"\A([0-9]{4})-?([0-9]{2})-?([0-9]{2})\z"
 
 
 def with_fields(rows: DataFrame, schema: Schema) -> DataFrame:
@@ -49,13 +50,23 @@ def column_names(schema: Schema, taken: Iterable[str]) -> dict[str, str]:
     return names
 
 
+def int_value(text: Column) -> Column:
+    """The signed 64-bit integer that a text spells, or null (core.numeral)."""
+    return F.when(text.rlike(_INT), text.try_cast("bigint"))
+
+
+def float_value(text: Column) -> Column:
+    """The double that a text of digits spells, or null; infinite where it spells a larger one."""
+    return F.when(text.rlike(_FLOAT), text.try_cast("double"))
+
+
 def _value(field: Field) -> Column:
     text = F.col("identifier")[field.name]
     match field:
         case IntField():
-            return F.when(text.rlike(_INT), text.try_cast("bigint"))
+            return int_value(text)
         case FloatField():
-            return F.when(text.rlike(_FLOAT), text.try_cast("double"))
+            return float_value(text)
         case DateField():
             dashed = F.regexp_replace(text, _DATE, "$1-$2-$3")
             return F.when(text.rlike(_DATE), dashed.try_cast("date"))

@@ -1,12 +1,13 @@
 """A filter as a Spark condition over the columns of RECORD.
 
 Theory of operation
-What Spark can decide itself comes first: equal texts and overlapping boxes. Comparisons with box
-columns are pushed down to Parquet statistics, and only rows that pass them reach Python, where
-the Arrow executor decides constraints and exact places. The condition is never null, so that it
+What Spark can decide itself comes first: equal texts, numbers, words and overlapping boxes.
+Comparisons with box columns are pushed down to Parquet statistics, and only rows that pass them
+reach Python, where the Arrow executor decides exact places. The condition is never null, so that it
 can be negated: rows without the field or the place simply do not match.
 """
 
+import math
 from functools import reduce
 from operator import and_
 from typing import cast
@@ -17,19 +18,52 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import BooleanType
 
+from aviso_server.core.constraint import Choice, Constraint, Kind
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Box
 from aviso_server.lake.layout import BOX
 from aviso_server.lake.predicate import mask, satisfied
+from aviso_server.pipeline.history.fields import float_value, int_value
 
 
 def matches(wanted: Filter) -> Column:
     """The condition that a row is asked for; true for every row if nothing is asked."""
     tests = [F.col("identifier")[name].eqNullSafe(text) for name, text in wanted.exact]
+    ours = [item for item in wanted.constraints if _is_native(item)]
+    tests += [F.coalesce(_holds(item), F.lit(col=False)) for item in ours]
     if wanted.spatial is not None:
         tests += _near(wanted.spatial.box)
-    tests += _rest(Filter((), wanted.constraints, wanted.spatial))
+    rest = tuple(item for item in wanted.constraints if item not in ours)
+    tests += _rest(Filter((), rest, wanted.spatial))
     return reduce(and_, tests) if tests else F.lit(col=True)
+
+
+def _is_native(constraint: Constraint) -> bool:
+    """Whether Spark reads the stored texts as we do.
+
+    Numbers it does. Lower case differs between Java and Python, but not where ASCII comes of it.
+    """
+    if not isinstance(constraint, Choice) or constraint.kind is not Kind.ENUM:
+        return True
+    return all(isinstance(word, str) and word.isascii() for word in constraint.choices)
+
+
+def _holds(constraint: Constraint) -> Column:
+    """The field satisfies the constraint; null or false if its text does not read as its kind."""
+    text = F.col("identifier")[constraint.field]
+    value = F.lower(text) if constraint.kind is Kind.ENUM else int_value(text)
+    if constraint.kind is Kind.FLOAT:
+        # Numbers beyond a double match nothing, and zero has one sign.
+        value = float_value(text) + F.lit(0.0)
+        value = F.when(F.abs(value) < math.inf, value)
+    if isinstance(constraint, Choice):
+        return value.isin(list(constraint.choices))
+    tests = []
+    if constraint.low is not None:
+        tests.append(value > constraint.low if constraint.low_open else value >= constraint.low)
+    if constraint.high is not None:
+        tests.append(value < constraint.high if constraint.high_open else value <= constraint.high)
+    return reduce(and_, tests)
 
 
 def _near(box: Box) -> list[Column]:
