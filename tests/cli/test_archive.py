@@ -221,7 +221,7 @@ def test_the_line_for_people() -> None:
 
 def test_where_nobody_watches_little_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     """A line for each change of state."""
-    with progress.shown("auto") as show:
+    with progress.show_progress("auto") as show:
         for stage in ("starting", "running", "running", "running", "stopped"):
             show(ArchiveSnapshot(stage))
     out, err = capsys.readouterr()

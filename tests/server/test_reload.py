@@ -8,7 +8,7 @@ from support.config import document
 from support.server import connected
 
 from aviso_server.core.json import Json
-from aviso_server.server.reload import ReloadRefused, admit, aligned, changes
+from aviso_server.server.reload import ReloadRefused, admit, align, changes
 from aviso_server.settings import Settings, parse
 
 
@@ -124,7 +124,7 @@ def test_secrets_are_compared_and_not_shown() -> None:
 def test_workers_keep_the_port_and_the_store_they_were_given() -> None:
     """The configured port may be 0, and an embedded store is a server of the supervisor's."""
     running = changed("application.port", 1234)
-    fresh = aligned(changed("limits.max_streams", 3), running)
+    fresh = align(changed("limits.max_streams", 3), running)
     assert [item.path for item in changes(running, fresh)] == ["limits.max_streams"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from aviso_server.settings.faults import Fault, SettingsError
-from aviso_server.settings.files import named, read, search
+from aviso_server.settings.files import named_file, read, search
 
 
 def test_files_are_searched_in_the_order_of_the_specification() -> None:
@@ -27,9 +27,9 @@ def test_the_option_wins_over_the_variable(tmp_path: Path) -> None:
     """``--config`` acts like AVISOSERVER_CONFIG_FILE and beats it."""
     file = tmp_path / "a.yaml"
     file.touch()
-    assert named(file, {"AVISOSERVER_CONFIG_FILE": "/nowhere"}) == file
-    assert named(None, {"AVISOSERVER_CONFIG_FILE": str(file)}) == file
-    assert named(None, {}) is None
+    assert named_file(file, {"AVISOSERVER_CONFIG_FILE": "/nowhere"}) == file
+    assert named_file(None, {"AVISOSERVER_CONFIG_FILE": str(file)}) == file
+    assert named_file(None, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,6 @@ def _fault_read(path: Path) -> Fault:
 
 def _fault_named(config_file: Path | None, environ: dict[str, str]) -> Fault:
     with pytest.raises(SettingsError) as caught:
-        named(config_file, environ)
+        named_file(config_file, environ)
     (fault,) = caught.value.faults
     return fault

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aviso_server.core.json import Json
-from aviso_server.settings.redact import redacted
+from aviso_server.settings.redact import redact_settings
 from aviso_server.telemetry.redaction import REDACTED, redact, redact_text
 from settings.configurations import configuration, settings
 
@@ -32,7 +32,7 @@ def test_no_secret_reaches_the_dump(secret: str) -> None:
         lake={"storage_options": {"access": secret}},
     )
     loaded = settings(raw)
-    assert "hunter2" not in str(redacted(loaded))
+    assert "hunter2" not in str(redact_settings(loaded))
     for section in (loaded.auth, loaded.ecpds, loaded.lake):
         assert "hunter2" not in repr(section).replace(f"u:{secret}@auth", "")
     jetstream = repr(loaded.notification_backend.jetstream)
@@ -41,7 +41,7 @@ def test_no_secret_reaches_the_dump(secret: str) -> None:
 
 def test_the_dump_shows_every_section_with_its_defaults() -> None:
     """Derived parts are left out; what is not set is shown as not set."""
-    shown = redacted(settings(configuration()))
+    shown = redact_settings(settings(configuration()))
     assert list(shown) == [
         "application",
         "notification_backend",
@@ -100,7 +100,7 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 def test_what_has_no_effect_is_not_shown() -> None:
     """An address that is not used would mislead whoever reads the log."""
     raw = configuration(notification_backend={"jetstream": {"embedded": True}})
-    backend = redacted(settings(raw))["notification_backend"]
+    backend = redact_settings(settings(raw))["notification_backend"]
     assert isinstance(backend, dict)
     assert isinstance(backend["jetstream"], dict)
     assert "store_dir" in backend["jetstream"]

@@ -21,7 +21,7 @@ from aviso_server.server.build import StartFailed, open_otlp
 from aviso_server.server.serve import logged, serving
 from aviso_server.telemetry import exposition
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.export import withheld
+from aviso_server.telemetry.export import is_sensitive
 from aviso_server.telemetry.metrics import Metrics
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -187,13 +187,13 @@ def test_a_secret_is_found_at_any_depth(secret: str, key: str) -> None:
         {"a": {"b": ["x", f"see https://u:{secret}@host/"]}},
         {"message": f"Bearer {secret}"},
     ):
-        assert withheld(hidden)
+        assert is_sensitive(hidden)
 
 
 @given(st.dictionaries(st.sampled_from(["topic", "count"]), st.integers() | st.just("a.b.c")))
 def test_other_records_are_not_withheld(record: Mapping[str, object]) -> None:
     """Ordinary values pass."""
-    assert not withheld(record)
+    assert not is_sensitive(record)
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])

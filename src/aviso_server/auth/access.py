@@ -48,7 +48,7 @@ class AccessRules:
         access = schema.access
         if access is None or not access.required:
             return
-        known = _known(identity)
+        known = _require_known(identity)
         if access.read_roles is None or self.administers(known):
             return
         if not matches(access.read_roles, known):
@@ -59,7 +59,7 @@ class AccessRules:
         access = schema.access
         if access is None or not access.required:
             return
-        known = _known(identity)
+        known = _require_known(identity)
         if self.administers(known):
             return
         if access.write_roles is None:
@@ -79,7 +79,7 @@ def matches(roles: RoleMap, identity: Identity) -> bool:
     return "*" in allowed or not set(allowed).isdisjoint(identity.roles)
 
 
-def _known(identity: Identity | None) -> Identity:
+def _require_known(identity: Identity | None) -> Identity:
     if identity is None:
         raise Unauthorized("Authentication is required for this stream")
     return identity

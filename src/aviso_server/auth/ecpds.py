@@ -107,7 +107,7 @@ class EcpdsPlugin:
             message = f"Required field '{self._match_key}' not found in request identifiers"
             self._denied(username, "match_key_missing", "none")
             raise Forbidden(message, field=self._match_key, username=username)
-        known, source = await self._known(username)
+        known, source = await self._look_up(username)
         if destination == ANY or destination not in known:
             self._denied(username, "destination", source.value)
             raise Forbidden(
@@ -115,7 +115,7 @@ class EcpdsPlugin:
             )
         return source
 
-    async def _known(self, username: str) -> tuple[frozenset[str], Answered]:
+    async def _look_up(self, username: str) -> tuple[frozenset[str], Answered]:
         try:
             known, source = await self._flights.get(username, lambda: self._fetch(username))
         except FetchFailed as error:

@@ -17,7 +17,7 @@ from aviso_server.cli.jobs import (
     seconds,
 )
 from aviso_server.cli.options import flag, option
-from aviso_server.cli.progress import Style, shown
+from aviso_server.cli.progress import Style, show_progress
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
 from aviso_server.pipeline.archive.job import (
@@ -114,7 +114,7 @@ def archive(
             host = settings.metrics.host
             port = serve_metrics(metrics, job.metrics_port, host)
             typer.echo(f"metrics on http://{host}:{port}/metrics", err=True)
-        with shown(job.progress) as show:
+        with show_progress(job.progress) as show:
 
             def report(snapshot: ArchiveSnapshot) -> None:
                 metrics.show(snapshot)

@@ -26,5 +26,5 @@ def check(config: ConfigGroup) -> None:
         raise typer.Exit(1)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning.path}: {warning.message}", err=True)
-    dump = yaml.safe_dump(settings.redacted(loaded), sort_keys=False, allow_unicode=True)
+    dump = yaml.safe_dump(settings.redact_settings(loaded), sort_keys=False, allow_unicode=True)
     typer.echo(dump, nl=False)

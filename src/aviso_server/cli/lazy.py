@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from aviso_server.cli.options import ungrouped
+from aviso_server.cli.options import ungroup
 
 if TYPE_CHECKING:
     from typer._click import Command, HelpFormatter
@@ -70,5 +70,5 @@ def _load(name: str, summary: str) -> "Command":
         typer.echo(NO_SPARK, err=True)
         raise typer.Exit(1) from None
     app = plain_app()
-    app.command(name, help=summary, epilog=module.EPILOG)(ungrouped(getattr(module, name)))
+    app.command(name, help=summary, epilog=module.EPILOG)(ungroup(getattr(module, name)))
     return typer.main.get_command(app)

@@ -158,7 +158,7 @@ def live(
         if lake.lake is not None and lesson is not None:
             look(lesson.place)  # a lake that was named and is none
         stop = threading.Event()
-        with job_session(spark_options) as session, _shown() as show, set_by_signals(stop):
+        with job_session(spark_options) as session, _show_progress() as show, set_by_signals(stop):
             learn = None if lesson is None else _learner(session, options, lesson)
             outcome = LiveJob(session, options, tell=show, learn=learn, stop=stop).run()
     typer.echo(summary(outcome), err=True)
@@ -195,7 +195,7 @@ def summary(outcome: LiveOutcome) -> str:
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[LiveOutcome], None]]:
+def _show_progress() -> Iterator[Callable[[LiveOutcome], None]]:
     """A line that changes on a terminal; in a pipe only what went wrong, once."""
     if sys.stderr.isatty():
         with Display(console=Console(stderr=True), refresh_per_second=4) as display:

@@ -52,7 +52,7 @@ def argument(default: _Value, metavar: str) -> _Value:
     return field(default=default, metadata={_TYPER: made})
 
 
-def ungrouped(function: Callable[..., None]) -> Callable[..., None]:
+def ungroup(function: Callable[..., None]) -> Callable[..., None]:
     """The function with every option of its groups as a separate parameter, for Typer."""
     hints = get_type_hints(function)
     groups = {

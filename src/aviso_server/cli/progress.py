@@ -22,7 +22,7 @@ PLAIN_S = 60.0
 
 
 @contextmanager
-def shown(style: Style) -> Iterator[Show]:
+def show_progress(style: Style) -> Iterator[Show]:
     """A function that shows snapshots, while the block runs."""
     if style == "json":
         yield _json

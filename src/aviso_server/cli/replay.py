@@ -201,7 +201,7 @@ def replay(
         reads = make_plan(asked)
         outcome = earlier_outcome(options, reads)
         if outcome is None:
-            with job_session(spark_options) as session, _shown(question.event_type) as show:
+            with job_session(spark_options) as session, _show_progress(question.event_type) as show:
                 outcome = run(session, options, report=show, plan=reads)
     typer.echo(_summary(question.event_type, outcome, where, time.monotonic() - begun))
 
@@ -221,7 +221,7 @@ def _point(**points: str | None) -> int | str | None:
 
 
 @contextmanager
-def _shown(event_type: str) -> Iterator[Callable[[ReplayProgress], None]]:
+def _show_progress(event_type: str) -> Iterator[Callable[[ReplayProgress], None]]:
     """A function that shows progress; a bar on a terminal, nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-from aviso_server.lake.files import Written, trimmed
+from aviso_server.lake.files import Written, trim
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.marks import read_mark, transactions
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, discard, settle
@@ -77,7 +77,7 @@ def _above(place: Place, written: Sequence[Written], through: Mapping[str, int])
         if item.first > known:
             kept.append(item)
         elif item.last > known:
-            kept += trimmed(place, item, known)
+            kept += trim(place, item, known)
     return kept
 
 

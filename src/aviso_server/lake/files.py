@@ -175,7 +175,7 @@ def remove(place: pa_fs.FileSystem, paths: list[str]) -> None:
             place.delete_file(path)
 
 
-def trimmed(place: Place, file: Written, above: int) -> list[Written]:
+def trim(place: Place, file: Written, above: int) -> list[Written]:
     """The file written again without rows up to a sequence, which another commit has already."""
     writer = FileWriter(place)
     try:

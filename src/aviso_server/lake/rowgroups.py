@@ -63,7 +63,7 @@ class RowGroups:
         known = self._recall((path, -1, ()))
         if isinstance(known, Footer):
             return known
-        metadata = self._guarded(path, lambda: self._metadata(path, size))
+        metadata = self._guard(path, lambda: self._metadata(path, size))
         footer = _footer(metadata)
         self._keep((path, -1, ()), footer)
         return footer
@@ -79,7 +79,7 @@ class RowGroups:
         missing = [part for part, batch in found.items() if batch is None]
         if missing:
             columns = [name for part in missing for name in part]
-            batch = self._guarded(path, lambda: self._decode((path, size), number, columns))
+            batch = self._guard(path, lambda: self._decode((path, size), number, columns))
             for part in missing:
                 found[part] = batch.select(list(part))
                 self._keep((path, number, part), found[part])
@@ -122,7 +122,7 @@ class RowGroups:
         return pq.ParquetFile(self._source()(path, size), metadata=metadata, pre_buffer=self._ahead)
 
     @staticmethod
-    def _guarded(path: str, read: Callable[[], _T]) -> _T:
+    def _guard(path: str, read: Callable[[], _T]) -> _T:
         """Name the file that cannot be read."""
         try:
             return read()

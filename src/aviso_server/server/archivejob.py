@@ -69,7 +69,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 _STATUS = msgspec.json.Decoder(JobStatus)
 
 
-def managed(settings: Settings) -> bool:
+def is_managed(settings: Settings) -> bool:
     """Whether this server is to look after an archive job."""
     return settings.lake.archive == "managed"
 
@@ -127,7 +127,7 @@ class Archiving:
         cls, settings: Settings, config: Path | None, *, board: Path | None = None
     ) -> "Archiving | None":
         """What the settings ask for; None if they ask for no job."""
-        if not managed(settings):
+        if not is_managed(settings):
             return None
         return cls(command(config), place=settings.lake.path or "", board=board)
 

@@ -361,7 +361,7 @@ def _ecpds(settings: Settings, metrics: Metrics) -> EcpdsPlugin | None:
     return EcpdsPlugin(destinations, chosen.match_key, memory, metrics=metrics)
 
 
-def kept(settings: Settings) -> str:
+def describe_store(settings: Settings) -> str:
     """Where history is kept, as text."""
     chosen = settings.notification_backend
     if chosen.kind == MemoryBackend.kind:

@@ -166,7 +166,7 @@ def certificates(fresh: Settings) -> ssl.SSLContext | None:
         raise ReloadRefused([str(error)]) from error
 
 
-def aligned(fresh: Settings, running: Settings) -> Settings:
+def align(fresh: Settings, running: Settings) -> Settings:
     """Settings as read, with the port and the store that a supervisor gave its workers.
 
     The supervisor has compared what was configured before it passed the signal on.

@@ -41,13 +41,13 @@ from aviso_server.server.build import (
     build_sources,
     build_tls,
     connection_rules,
-    kept,
+    describe_store,
     open_backend,
     open_lake,
     open_otlp,
 )
 from aviso_server.server.reload import Live, reload, reloading
-from aviso_server.settings import Origin, Settings, redacted
+from aviso_server.settings import Origin, Settings, redact_settings
 from aviso_server.telemetry import exposition, log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
@@ -165,7 +165,7 @@ async def serving(
         if job is not None:
             services.archive = partial(_archive_response, job)
             stack.push_async_callback(job.ended)  # before the backend, from which it reads
-        app, in_flight = _counted(services, export)
+        app, in_flight = _count_requests(services, export)
         sample = partial(_sample, sources, backend, export)
         if cells is not None:
             stack.callback(asyncio.create_task(_sampling(sample)).cancel)
@@ -189,7 +189,7 @@ async def serving(
             address[0],
             listener.getsockname()[1],
             sources.stop,
-            kept(settings),
+            describe_store(settings),
             services.metrics_port,
             secure=tls is not None,
             live=Live(settings, services, site, partial(start_log, export=export)),
@@ -245,7 +245,7 @@ async def _listening(
         await runner.cleanup()
 
 
-def _counted(services: Services, export: Export | None) -> tuple[web.Application, InFlight]:
+def _count_requests(services: Services, export: Export | None) -> tuple[web.Application, InFlight]:
     """The application, and what is in progress in it."""
     app, in_flight = build_app(services), InFlight()
     if export is not None:
@@ -397,7 +397,7 @@ def log_settings(settings: Settings) -> None:
     journal.info(
         "Effective configuration",
         event_name="startup.configuration.dumped",
-        config=redacted(settings),
+        config=redact_settings(settings),
     )
     for warning in settings.warnings:
         journal.warning(warning.message, event_name=warning.event, path=warning.path)

@@ -36,12 +36,12 @@ from aviso_server.backends.jetstream.options import CannotStart, Store
 from aviso_server.launch import die_with
 from aviso_server.process import scratch_folder
 from aviso_server.relay.pulse import Stop
-from aviso_server.server.archivejob import Archiving, Posted, managed
-from aviso_server.server.build import StartFailed, embedded_options, kept, open_backend
+from aviso_server.server.archivejob import Archiving, Posted, is_managed
+from aviso_server.server.build import StartFailed, describe_store, embedded_options, open_backend
 from aviso_server.server.reload import (
     LOG_LEVEL,
     admit,
-    aligned,
+    align,
     certificates,
     reload,
     reloading,
@@ -143,9 +143,9 @@ async def _supervise(
     async with AsyncExitStack() as stack:
         tally = stack.enter_context(_tally()) if settings.metrics.enabled else None
         lasting = await stack.enter_async_context(AsyncExitStack())  # metrics stop last
-        shared, store = await stack.enter_async_context(_shared(settings))
+        shared, store = await stack.enter_async_context(_hold_shared(settings))
         origin = renewal.origin
-        board = stack.enter_context(_board()) if managed(settings) else None
+        board = stack.enter_context(_board()) if is_managed(settings) else None
         job = Archiving.of(settings, None if origin is None else origin.config, board=board)
         if job is not None:
             stack.push_async_callback(job.ended)  # before NATS, from which it reads
@@ -165,7 +165,7 @@ async def _supervise(
             application.host,
             application.port,
             Stop(),
-            kept(settings),
+            describe_store(settings),
             secure=application.tls is not None,
             archive=None if job is None else job.words(),
         )
@@ -178,9 +178,9 @@ async def _supervise(
 
 
 @asynccontextmanager
-async def _shared(settings: Settings) -> AsyncIterator[tuple[Settings, Store | None]]:
+async def _hold_shared(settings: Settings) -> AsyncIterator[tuple[Settings, Store | None]]:
     """Hold what exists once; the settings that workers are to use, and the store of our NATS."""
-    with _reserved(settings.application.host, settings.application.port) as reserved:
+    with _reserve(settings.application.host, settings.application.port) as reserved:
         port = reserved.getsockname()[1]
         settings = replace(
             settings, application=settings.application.model_copy(update={"port": port})
@@ -207,7 +207,7 @@ async def _shared(settings: Settings) -> AsyncIterator[tuple[Settings, Store | N
             await server.stop()
 
 
-def _reserved(host: str, port: int) -> socket.socket:
+def _reserve(host: str, port: int) -> socket.socket:
     """Hold the port without accepting on it, so that it stays ours while workers come and go."""
     bind(host, port, shared=False).close()  # fails if another process has it
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -289,7 +289,7 @@ class _Worker:
 
     def renew(self, fresh: Settings) -> None:
         """Make the process reload; one started later begins with the new settings."""
-        self.settings = aligned(fresh, self.settings)
+        self.settings = align(fresh, self.settings)
         if self.process is not None and self.process.is_alive() and self.process.pid:
             os.kill(self.process.pid, signal.SIGHUP)
 
@@ -301,14 +301,14 @@ class _Worker:
             cells = tally.begin() if tally is not None else None
             process = self.start(cells)
             journal.info("Worker started", event_name="startup.worker.started", pid=process.pid)
-            code = await _ended(process)
+            code = await _wait_for(process)
             if tally is not None and cells is not None:
                 tally.ledger.leave(cells)
             journal.error("Worker died", event_name="startup.worker.died", exit_code=code)
             await asyncio.sleep(RESTART_S)
 
 
-async def _ended(process: SpawnProcess) -> int | None:
+async def _wait_for(process: SpawnProcess) -> int | None:
     """Wait for a process; its exit code."""
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
@@ -341,7 +341,7 @@ async def _end(crew: list[_Worker]) -> None:
         process.terminate()
     try:
         async with asyncio.timeout(STOP_S):
-            await asyncio.gather(*map(_ended, processes))
+            await asyncio.gather(*map(_wait_for, processes))
     except TimeoutError:
         for process in processes:
             process.kill()
@@ -398,7 +398,7 @@ async def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     async with served() as running:
         settle_memory()
-        read = None if origin is None else lambda: aligned(origin.read(), settings)
+        read = None if origin is None else lambda: align(origin.read(), settings)
         with reloads(running, read):
             ready.set()
             await told.wait()

@@ -3,8 +3,8 @@
 from aviso_server.settings.faults import Fault, SettingsError, Warning_
 from aviso_server.settings.loading import Origin, load, parse
 from aviso_server.settings.model import Settings
-from aviso_server.settings.named import unreadable
-from aviso_server.settings.redact import redacted
+from aviso_server.settings.namedfiles import unreadable
+from aviso_server.settings.redact import redact_settings
 
 __all__ = [
     "Fault",
@@ -14,6 +14,6 @@ __all__ = [
     "Warning_",
     "load",
     "parse",
-    "redacted",
+    "redact_settings",
     "unreadable",
 ]

@@ -25,7 +25,7 @@ def search(cwd: Path, home: Path | None, etc: Path) -> tuple[Path, ...]:
     return (cwd / "configuration" / "config.yaml", etc / "aviso_server" / "config.yaml", *homes)
 
 
-def named(config_file: Path | None, environ: Mapping[str, str]) -> Path | None:
+def named_file(config_file: Path | None, environ: Mapping[str, str]) -> Path | None:
     """The one file the operator asked for, by option or by variable, or None to search."""
     if config_file is not None:
         if not config_file.is_file():

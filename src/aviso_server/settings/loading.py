@@ -31,7 +31,7 @@ def load(
     Files first (the named one only, else the search path), then the environment, then
     ``overrides``, which is how command-line options arrive. Later wins.
     """
-    one = files.named(config_file, environ)
+    one = files.named_file(config_file, environ)
     looked = (one,) if one else files.search(cwd, home, etc)
     gathered = _gather([path for path in looked if path.is_file()], environ)
     raw = merge(_with_nats_token(gathered.raw, environ), overrides or {})

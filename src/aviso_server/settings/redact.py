@@ -13,7 +13,7 @@ _HIDDEN_KEYS = frozenset({"catalogue", "warnings"})
 """Parts of Settings that are derived and not configured."""
 
 
-def redacted(settings: Settings) -> dict[str, Json]:
+def redact_settings(settings: Settings) -> dict[str, Json]:
     """The effective settings as plain values, without secrets and without those of no effect."""
     plain = {
         item.name: _plain(getattr(settings, item.name))

@@ -111,7 +111,7 @@ class Export:
 
     def take(self, record: EventDict, line: Line) -> None:
         """Queue a record, unless there was something to redact in it: then it stays here."""
-        if withheld(record):
+        if is_sensitive(record):
             self.outcomes.withheld += 1
             return
         from opentelemetry._logs import LogRecord, SeverityNumber  # noqa: PLC0415
@@ -237,14 +237,14 @@ def _remedy(options: ExportOptions) -> str:
     return "pip install opentelemetry-exporter-otlp-proto-grpc, or set logging.otlp.protocol: http"
 
 
-def withheld(value: object) -> bool:
+def is_sensitive(value: object) -> bool:
     """True if a sensitive key, or text that redaction alters or has altered, is in it anywhere."""
     if isinstance(value, str):
         return REDACTED in value or redact(value) != value
     if isinstance(value, Mapping):
-        return any(redact("x", str(key)) == REDACTED or withheld(value[key]) for key in value)
+        return any(redact("x", str(key)) == REDACTED or is_sensitive(value[key]) for key in value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return any(map(withheld, value))
+        return any(map(is_sensitive, value))
     return False
 
 

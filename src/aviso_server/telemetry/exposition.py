@@ -53,16 +53,16 @@ class Ledger:
         self._folders.remove(folder)
         last = cells.read(folder)
         grown = {key: value for key, value in last.items() if _BY_NAME[key.name].kind in _GROWING}
-        self._ended = merged([self._ended, grown])
+        self._ended = merge([self._ended, grown])
         for file in ("names", "values"):
             (folder / file).unlink(missing_ok=True)
 
     def snapshot(self) -> Snapshot:
         """All processes together."""
-        return merged([self._ended, *map(cells.read, self._folders)])
+        return merge([self._ended, *map(cells.read, self._folders)])
 
 
-def merged(snapshots: Sequence[Snapshot]) -> Snapshot:
+def merge(snapshots: Sequence[Snapshot]) -> Snapshot:
     """Several processes as one, each series in its own way."""
     gathered: defaultdict[CellKey, list[tuple[float, ...]]] = defaultdict(list)
     for snapshot in snapshots:

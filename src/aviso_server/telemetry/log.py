@@ -119,11 +119,11 @@ class Shape:
             if name in _OUTSIDE:
                 line[_OUTSIDE[name]] = value
             else:
-                attributes[_RENAMED.get(name, name)] = _shown(name, value)
+                attributes[_RENAMED.get(name, name)] = _loggable(name, value)
         return line
 
 
-def _shown(name: str, value: object) -> object:
+def _loggable(name: str, value: object) -> object:
     """A value as it may be logged: redacted, and what clients sent cut to a bounded length."""
     return redact(excerpt(value) if isinstance(value, str) else value, name)
 
@@ -210,7 +210,7 @@ def _for_people(_logger: object, _method: str, record: EventDict) -> EventDict:
         # The renderer's own tracebacks show local variables, secrets included.
         record["exception"] = _traceback()
     return {
-        name: _shown(name, value)
+        name: _loggable(name, value)
         for name, value in record.items()
         if name != "event_name" and name not in _OUTSIDE and value is not None
     }

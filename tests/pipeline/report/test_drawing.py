@@ -11,7 +11,7 @@ from shapely import Point, Polygon, box, to_wkb
 
 from aviso_server.pipeline.report.areas import CELL, COLUMNS, tally
 from aviso_server.pipeline.report.globe import world
-from aviso_server.pipeline.report.lateness import described, grouped
+from aviso_server.pipeline.report.lateness import describe_products, group_findings
 from aviso_server.pipeline.report.markup import tag
 from aviso_server.pipeline.report.scale import (
     count,
@@ -124,9 +124,9 @@ def test_findings_are_told_by_cycle_with_what_they_have_in_common() -> None:
         for step in range(60)
     ]
     missed = {**rows[0], "kind": "missing", "delay_s": None, "product": ""}
-    late, missing = grouped([missed, *rows])
+    late, missing = group_findings([missed, *rows])
     assert (late.count, late.worst_s, missing.count) == (60, 3659.0, 1)
     different = {"class": 1, "step": 85, "stream": 2}
-    assert described(late.fields, different) == "step 0 to 59 (60); stream enfo"
-    assert described(missing.fields, different) == "of every kind"
-    assert described({"x": {"b", "a", "10", "c"}}, {"x": 9}) == "4 values of x"
+    assert describe_products(late.fields, different) == "step 0 to 59 (60); stream enfo"
+    assert describe_products(missing.fields, different) == "of every kind"
+    assert describe_products({"x": {"b", "a", "10", "c"}}, {"x": 9}) == "4 values of x"

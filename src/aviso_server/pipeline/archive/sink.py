@@ -50,7 +50,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
         try:
             writer, letters = FileWriter(self._place), Gathered(self._place)
             try:
-                return self._written(iterator, writer, letters)
+                return self._write(iterator, writer, letters)
             except BaseException:
                 writer.discard()
                 with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ class LakeWriter(Parcel, DataSourceStreamArrowWriter):
         unstage(self._place, [path for item in reports for path in item.letters.files])
 
     @staticmethod
-    def _written(
+    def _write(
         batches: Iterator[pa.RecordBatch], writer: FileWriter, letters: Gathered
     ) -> TaskReport:
         read: list[Range] = []

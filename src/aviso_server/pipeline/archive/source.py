@@ -111,7 +111,7 @@ class ArchiveReader(StreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """How far the next micro-batch goes."""
-        marks = self._checked(start)
+        marks = self._check_marks(start)
         if not self._compared:
             self._compare(marks)
         return super().latestOffset(start, limit)
@@ -119,7 +119,7 @@ class ArchiveReader(StreamReader):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """What is read for a micro-batch: nothing that the lake has, and of the same log."""
         begins = {**dict.fromkeys(end, FIRST), **start}
-        marks = self._checked(begins)
+        marks = self._check_marks(begins)
         self._compare({item.event_type: marks[item.event_type] for item in between(start, end)})
         cut = {name: max(begin, marks[name].through + 1) for name, begin in begins.items()}
         return super().partitions(cut, end)
@@ -133,7 +133,7 @@ class ArchiveReader(StreamReader):
                 found[name] = Bounds(mark.through + 1, mark.through)
         return found
 
-    def _checked(self, start: Mapping[str, int]) -> dict[str, Mark]:
+    def _check_marks(self, start: Mapping[str, int]) -> dict[str, Mark]:
         """The marks; LakeBehind where they are below what was read before."""
         marks = self._marks(start)
         unmarked = not any(mark.through for mark in marks.values())

@@ -203,10 +203,10 @@ def _subjects(
     ends: Mapping[str, Bounds] = {}
     if source is not None:
 
-        async def looked(log: SourceLog) -> dict[str, Bounds]:
+        async def inspect_log(log: SourceLog) -> dict[str, Bounds]:
             return {name: await log.bounds(name) for name in await known_types(log, source)}
 
-        ends = ask(source, looked)
+        ends = ask(source, inspect_log)
     firsts: dict[str, int] = {}
     for file in found:
         first = file.first if file.bounded else 1

@@ -190,7 +190,7 @@ class _Seen:
 def _looked_at(
     options: SourceOptions, event_type: str, start: At | Moment | None, end: At | Moment | None
 ) -> _Seen:
-    async def looked(log: SourceLog) -> _Seen:
+    async def inspect_log(log: SourceLog) -> _Seen:
         seen = _Seen(await log.schema(event_type), (await log.bounds(event_type)).last)
         if isinstance(start, Moment):
             seen = replace(seen, since=await log.since(event_type, start.ns))
@@ -198,7 +198,7 @@ def _looked_at(
             seen = replace(seen, until=await log.until(event_type, end.ns))
         return seen
 
-    return ask(options, looked)
+    return ask(options, inspect_log)
 
 
 def _first(

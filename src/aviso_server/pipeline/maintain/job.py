@@ -173,7 +173,7 @@ def plan_work(
         Suspect(file, clip(graves[file.event_type], file.first, file.last))
         for file in suspects(kept, graves)
     ]
-    for look, count, problem in _looked(spark, options.place, looks):
+    for look, count, problem in _count_hidden(spark, options.place, looks):
         if problem is not None:
             problems.append(f"{look.file.name}: {problem}")
         elif count:
@@ -181,7 +181,7 @@ def plan_work(
     return make_plan(found, options.policy, today=today, hidden=hidden), problems
 
 
-def _looked(
+def _count_hidden(
     spark: SparkSession, place: Place, looks: Sequence[Suspect]
 ) -> Iterator[tuple[Suspect, int, str | None]]:
     """Hidden rows of files, counted in tasks."""

@@ -71,7 +71,7 @@ def rewrite_files(place: Place, task: Task) -> Answer:
     """Write the files of a task; if something is wrong with them, no files are left."""
     writer = FileWriter(place)
     try:
-        for batch in _ordered(place, task):
+        for batch in _sort_rows(place, task):
             if batch.num_rows:
                 writer.write(batch)
         written = tuple(writer.close())
@@ -100,7 +100,7 @@ def hidden_rows(place: Place, look: Suspect) -> int:
     return count
 
 
-def _ordered(place: Place, task: Task) -> Iterator[pa.RecordBatch]:
+def _sort_rows(place: Place, task: Task) -> Iterator[pa.RecordBatch]:
     """Rows as they are to be written."""
     groups = RowGroups(place, cache_bytes=CACHE_BYTES)
     rows = _visible(groups, task)

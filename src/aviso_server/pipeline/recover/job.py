@@ -87,7 +87,7 @@ async def recover(options: RecoverOptions, *, step: Step = lambda _: None) -> li
     """Check every event type, and reconcile it if asked to."""
     view = look(options.place)
     try:
-        async with _connected(options) as (connection, log):
+        async with _connect(options) as (connection, log):
             return [
                 await _Settling(options, connection, view, await log.schema(name)).run(log, step)
                 for name in await _names(options, view, log)
@@ -108,7 +108,7 @@ async def _names(options: RecoverOptions, view: Snapshot, log: NatsLog) -> Seque
 
 
 @asynccontextmanager
-async def _connected(options: RecoverOptions) -> AsyncIterator[tuple[Connection, NatsLog]]:
+async def _connect(options: RecoverOptions) -> AsyncIterator[tuple[Connection, NatsLog]]:
     hush()
     asked = read_options({**options.source, "eventType": "*"})
     try:

@@ -24,7 +24,7 @@ _ARROW = pa.schema(
 
 def count_cells(places: DataFrame) -> DataFrame:
     """Rows (event_type, lat, lon, notifications) from rows (event_type, geometry, n)."""
-    cells = places.mapInArrow(_tallied, _CELLS)
+    cells = places.mapInArrow(_tally, _CELLS)
     return (
         cells.groupBy("event_type", "cell")
         .agg(F.sum("notifications").alias("notifications"))
@@ -52,7 +52,7 @@ def tally(geometries: Sequence[bytes], counts: Ints) -> Ints:
     return totals
 
 
-def _tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     totals: defaultdict[str, Ints] = defaultdict(lambda: np.zeros(ROWS * COLUMNS, np.int64))
     for batch in batches:
         names = np.asarray(batch.column("event_type").to_pylist(), object)

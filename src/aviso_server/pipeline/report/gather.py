@@ -94,7 +94,7 @@ def sizes(measured: DataFrame) -> pa.Table:
         F.round(F.col("q")[n]).cast("bigint").alias(f"p{p}") for n, p in enumerate((50, 95, 99))
     )
     flat = found.select("*", *told).orderBy(F.desc("notifications"), "event_type")
-    return _collected(flat, "sizes")
+    return _collect(flat, "sizes")
 
 
 def size_classes(measured: DataFrame, busiest: Sequence[str]) -> pa.Table:
@@ -103,7 +103,7 @@ def size_classes(measured: DataFrame, busiest: Sequence[str]) -> pa.Table:
     found = measured.groupBy(_named(busiest).alias("event_type"), exponent).agg(
         F.sum("n").alias("notifications")
     )
-    return _collected(found.orderBy("event_type", "exponent"), "size_classes")
+    return _collect(found.orderBy("event_type", "exponent"), "size_classes")
 
 
 def volume(measured: DataFrame, busiest: Sequence[str]) -> pa.Table:
@@ -112,7 +112,7 @@ def volume(measured: DataFrame, busiest: Sequence[str]) -> pa.Table:
         F.sum("n").alias("notifications"),
         F.sum(F.col("octets") * F.col("n")).alias("payload_bytes"),
     )
-    return _collected(found.orderBy("event_type", "start"), "volume")
+    return _collect(found.orderBy("event_type", "start"), "volume")
 
 
 def delays(scope: Scope, busiest: Sequence[str]) -> pa.Table:
@@ -147,7 +147,7 @@ def values(known: DataFrame, busiest: Sequence[str]) -> pa.Table:
         F.count("*").over(within).alias("different"),
     )
     top = ranked.where(F.col("rank") <= TOP).orderBy("event_type", "field", "rank")
-    return _collected(top, "values")
+    return _collect(top, "values")
 
 
 def judgement(scope: Scope, known: DataFrame) -> DataFrame:
@@ -172,7 +172,7 @@ def cycles(verdicts: DataFrame) -> pa.Table:
         ),
         F.max(F.when(F.col("kind") == LATE, F.col("delay_s") - F.col("usual_s"))).alias("worst_s"),
     )
-    return _collected(found.orderBy("event_type", "day", "time"), "cycles")
+    return _collect(found.orderBy("event_type", "day", "time"), "cycles")
 
 
 def findings(verdicts: DataFrame) -> pa.Table:
@@ -188,7 +188,7 @@ def findings(verdicts: DataFrame) -> pa.Table:
         "limit_s",
     )
     order = (F.desc("day"), F.desc("time"), "event_type", "kind", "product")
-    return _collected(found.orderBy(*order).limit(LISTED), "findings")
+    return _collect(found.orderBy(*order).limit(LISTED), "findings")
 
 
 def areas(scope: Scope, busiest: Sequence[str]) -> pa.Table:
@@ -197,7 +197,7 @@ def areas(scope: Scope, busiest: Sequence[str]) -> pa.Table:
     places = rows.groupBy(_named(busiest).alias("event_type"), "geometry").agg(
         F.count("*").alias("n")
     )
-    return _collected(count_cells(places).orderBy("event_type", "lat", "lon"), "areas")
+    return _collect(count_cells(places).orderBy("event_type", "lat", "lon"), "areas")
 
 
 def _floor(each_ns: int) -> str:
@@ -215,7 +215,7 @@ def _clock() -> Column:
     return F.format_string("%02d:%02d", hours, minutes).alias("time")
 
 
-def _collected(found: DataFrame, name: str) -> pa.Table:
+def _collect(found: DataFrame, name: str) -> pa.Table:
     """A bounded answer, with the columns of its table."""
     schema = SCHEMAS[name]
     return found.select(*schema.names).toArrow().cast(schema)

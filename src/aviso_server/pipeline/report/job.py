@@ -100,7 +100,7 @@ def run(
 ) -> ReportOutcome:
     """Make the report; ReportFailed or LakeFailed if it cannot be made."""
     try:
-        figures = gathered(spark, options, told=told)
+        figures = gather_figures(spark, options, told=told)
     except (PySparkException, Py4JError) as error:
         raise ReportFailed(_reason(error)) from error
     told("writing")
@@ -118,7 +118,7 @@ def run(
     )
 
 
-def gathered(
+def gather_figures(
     spark: SparkSession, options: ReportOptions, *, told: Told = lambda _: None
 ) -> Figures:
     """The figures of a report."""
@@ -141,7 +141,7 @@ def _tables(scope: gather.Scope, *, told: Told) -> dict[str, pa.Table]:
     """Spark reads the lake three times: counts, places, identifiers."""
     tables: dict[str, pa.Table] = {}
     told("volume")
-    with _kept(gather.measures(scope)) as measured:
+    with _cache(gather.measures(scope)) as measured:
         tables["sizes"] = gather.sizes(measured)
         busiest = tables["sizes"]["event_type"].to_pylist()[: gather.BUSIEST]
         if not busiest:
@@ -153,10 +153,10 @@ def _tables(scope: gather.Scope, *, told: Told) -> dict[str, pa.Table]:
     told("areas")
     tables["areas"] = gather.areas(scope, busiest)
     told("identifiers")
-    with _kept(gather.identifiers(scope)) as known:
+    with _cache(gather.identifiers(scope)) as known:
         tables["values"] = gather.values(known, busiest)
         told("cycles")
-        with _kept(gather.judgement(scope, known)) as verdicts:
+        with _cache(gather.judgement(scope, known)) as verdicts:
             tables["cycles"] = gather.cycles(verdicts)
             told("findings")
             tables["findings"] = gather.findings(verdicts)
@@ -164,7 +164,7 @@ def _tables(scope: gather.Scope, *, told: Told) -> dict[str, pa.Table]:
 
 
 @contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
+def _cache(frame: DataFrame) -> Iterator[DataFrame]:
     """A frame that Spark keeps until the block ends."""
     kept = frame.persist()
     try:

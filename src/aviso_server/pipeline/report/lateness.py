@@ -39,7 +39,7 @@ class Group:
     which: str = "all of them"
 
 
-def grouped(findings: Iterable[Row]) -> list[Group]:
+def group_findings(findings: Iterable[Row]) -> list[Group]:
     """Findings by cycle and kind, those with most products first, then the newest."""
     groups: dict[tuple[str, date, str, str], Group] = {}
     for row in findings:
@@ -54,7 +54,7 @@ def grouped(findings: Iterable[Row]) -> list[Group]:
     return sorted(groups.values(), key=lambda g: (-g.count, -g.day.toordinal(), g.time, g.kind))
 
 
-def described(fields: dict[str, set[str]], different: Mapping[str, int]) -> str:
+def describe_products(fields: dict[str, set[str]], different: Mapping[str, int]) -> str:
     """Which products: what they have in common, or what they range over.
 
     ``different`` is how many values a field has; if all are affected it says nothing.
@@ -79,7 +79,7 @@ def section(figures: Figures) -> dict[str, object] | None:
     names = _worst_first([row for row in cycles if _known(row)])
     if not names:
         return None
-    groups = _described(figures, cycles)
+    groups = _describe_groups(figures, cycles)
     total = sum(row["late"] + row["missing"] for row in cycles)
     listed = figures.tables["findings"].num_rows
     return {
@@ -90,16 +90,16 @@ def section(figures: Figures) -> dict[str, object] | None:
     }
 
 
-def _described(figures: Figures, cycles: Sequence[Row]) -> list[Group]:
+def _describe_groups(figures: Figures, cycles: Sequence[Row]) -> list[Group]:
     expected = {(r["event_type"], r["day"], r["time"]): _known(r) for r in cycles}
     different: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in figures.rows("values"):
         different[row["event_type"]][row["field"]] = row["different"]
-    groups = grouped(figures.rows("findings"))
+    groups = group_findings(figures.rows("findings"))
     for group in groups:
         group.expected = expected.get((group.event_type, group.day, group.time), 0)
         if group.count < group.expected:
-            group.which = described(group.fields, different[group.event_type])
+            group.which = describe_products(group.fields, different[group.event_type])
     return groups
 
 

@@ -83,7 +83,7 @@ class Columns:
     """Makes batches with the columns a reader was asked for."""
 
     def __init__(self, wanted: StructType = SPARK, *, topics: bool = True) -> None:
-        self._names = _checked(wanted)
+        self._names = _check_names(wanted)
         self._schema = to_arrow_schema(wanted, timezone="UTC")
         self._topics = topics
 
@@ -125,7 +125,7 @@ class Columns:
         columns = dict(zip(ARROW.names, [*made.columns, *empty], strict=True))
         if not self._topics:
             columns["topic"] = pa.nulls(len(records), pa.string())
-        yield self._chosen(columns)
+        yield self._choose(columns)
 
     def _unreadable(
         self, event_type: str, entries: Sequence[Unreadable], raw: Mapping[int, bytes]
@@ -150,15 +150,15 @@ class Columns:
             else pa.array(values.get(item.name, [None] * count), item.type)
             for item in ARROW
         }
-        return self._chosen(columns)
+        return self._choose(columns)
 
-    def _chosen(self, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    def _choose(self, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(
             [columns[name] for name in self._names], schema=self._schema
         )
 
 
-def _checked(wanted: StructType) -> list[str]:
+def _check_names(wanted: StructType) -> list[str]:
     """The names of the columns; a reader may leave some out but not change their types."""
     ours = {item.name: item.dataType for item in MARKED}
     for item in wanted:

@@ -232,7 +232,7 @@ class HttpLog:
     ) -> AsyncGenerator[Sequence[_Frame], None]:
         """The frames of a replay as they come over the connection."""
         body = compact({"event_type": event_type, "identifier": self._identifier, **window})
-        async with self._asked("POST", "/api/v1/replay", body) as response:
+        async with self._ask("POST", "/api/v1/replay", body) as response:
             buffer = b""
             try:
                 async for piece in response.content.iter_any():
@@ -252,11 +252,11 @@ class HttpLog:
         return self._listed
 
     async def _views(self) -> Json:
-        async with self._asked("GET", "/api/v1/schema") as response:
+        async with self._ask("GET", "/api/v1/schema") as response:
             return parse(await response.read())
 
     @asynccontextmanager
-    async def _asked(
+    async def _ask(
         self, method: str, path: str, body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer that is good, or Unreached or _Interrupted with the reason."""

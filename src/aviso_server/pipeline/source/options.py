@@ -212,7 +212,7 @@ class _Asked:
         if sequence is not None and moment is not None:
             raise BadOption(f"give {by_sequence} or {by_time}, not both")
         if moment is not None:
-            return Points(Moment(_checked(by_time, lambda: parse_moment(by_time, moment))))
+            return Points(Moment(_check(by_time, lambda: parse_moment(by_time, moment))))
         if sequence is None:
             return Points(default)
         if not sequence.lstrip().startswith("{"):
@@ -245,7 +245,9 @@ def _access(asked: _Asked) -> Access:
             f"url (http://...) and addressFile; given: {', '.join(ways) or 'none'}"
         )
     login = _Login(asked.text("token"), asked.text("username"), asked.text("password"))
-    addresses = [login.stripped(part) for part in (servers or url or "").split(",") if part.strip()]
+    addresses = [
+        login.strip_credentials(part) for part in (servers or url or "").split(",") if part.strip()
+    ]
     transport = _transport(addresses, asked.text("transport"), default="http" if url else "nats")
     if transport == "http" and file is not None:
         raise BadOption("addressFile holds the address of a NATS server: it needs transport nats")
@@ -273,7 +275,7 @@ class _Login:
     username: str | None
     password: str | None = field(repr=False)
 
-    def stripped(self, address: str) -> str:
+    def strip_credentials(self, address: str) -> str:
         """The address without user and password, which are taken from it."""
         address = address.strip()
         scheme, found, rest = address.rpartition("://")
@@ -292,7 +294,7 @@ class _Login:
 def login_of(address: str) -> tuple[str, str | None]:
     """An address as the embedded server writes it: the address itself, and the token in it."""
     login = _Login(None, None, None)
-    return login.stripped(address), login.token
+    return login.strip_credentials(address), login.token
 
 
 def _transport(addresses: list[str], asked: str | None, *, default: Transport) -> Transport:
@@ -342,15 +344,15 @@ def _schemas(text: str | None) -> Mapping[str, Schema]:
     value = _json("schemas", text)
     if not isinstance(value, list):
         raise BadOption("schemas must be a JSON list of declarations")
-    made = _checked("schemas", lambda: [read_declaration(item) for item in value])
+    made = _check("schemas", lambda: [read_declaration(item) for item in value])
     return {schema.event_type: schema for schema in made}
 
 
 def _json(name: str, text: str) -> Json:
-    return _checked(name, lambda: parse(text.encode(errors="surrogatepass"), failed="not JSON"))
+    return _check(name, lambda: parse(text.encode(errors="surrogatepass"), failed="not JSON"))
 
 
-def _checked(name: str, make: Callable[[], _Made]) -> _Made:
+def _check(name: str, make: Callable[[], _Made]) -> _Made:
     try:
         return make()
     except AvisoError as error:

@@ -104,7 +104,7 @@ def spark_session(options: SparkOptions, folder: Path) -> Iterator["SparkSession
         raise SparkFailed(
             "PySpark is not installed; install it with: pip install 'aviso-server[spark]'"
         ) from error
-    spark = _connected(options) if options.remote else _started(options, folder)
+    spark = _connect(options) if options.remote else _start(options, folder)
     try:
         yield spark
     finally:
@@ -168,7 +168,7 @@ def settings(options: SparkOptions, folder: Path) -> dict[str, str]:
     return chosen
 
 
-def _started(options: SparkOptions, folder: Path) -> "SparkSession":
+def _start(options: SparkOptions, folder: Path) -> "SparkSession":
     from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -194,7 +194,7 @@ def _started(options: SparkOptions, folder: Path) -> "SparkSession":
         raise SparkFailed(f"Spark did not start on {options.master}: {_brief(error)}") from error
 
 
-def _connected(options: SparkOptions) -> "SparkSession":
+def _connect(options: SparkOptions) -> "SparkSession":
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
