@@ -49,7 +49,7 @@ async def _measure(
     about = f"{name}, {size:,} archived"
     opened, pruned = [], []
     for run in range(runs):
-        # Nothing is kept from one run to the next: every read opens its files anew.
+        # Nothing is kept from one run to the next: every read opens its files again.
         archive = Lake(place, cache_bytes=0, refresh_s=3600)
         opened.append(await _timed(lambda a=archive: a.bounds(name)))  # type: ignore[misc]
         begin = max(1, (size // (runs + 1)) * (run + 1) - PIECE)

@@ -67,7 +67,7 @@ def family(pid: int) -> list[int]:
 
 
 def _stat(pid: str) -> list[str]:
-    """What the kernel tells of a process, from its state on; nothing if it has ended."""
+    """What the kernel says of a process, from its state on; nothing if it has ended."""
     try:
         # The name in brackets may hold anything; what follows the last bracket is fixed.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

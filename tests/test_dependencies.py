@@ -243,7 +243,7 @@ async def test_a_client_knows_its_server(tmp_path: Path) -> None:
         assert client.is_closed
 
 
-async def test_errors_are_told_through_one_callback() -> None:
+async def test_errors_are_reported_through_one_callback() -> None:
     """nats-py awaits one callback with each error."""
     client = Client()
     assert inspect.iscoroutinefunction(client._error_cb)

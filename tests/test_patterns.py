@@ -152,7 +152,7 @@ def test_no_text_is_slow(name: str) -> None:
     every = re.compile(r"[^a]|a")
     limit = 15 * cpu_ns(lambda: every.sub("b", "ab" * (SIZE // 2)))
     for text in _texts(fragments):
-        # Once is enough to pass; what seems slow is looked at again.
+        # Once is enough to pass; what seems slow is measured again.
         cost = _cost_ns(pattern, how, text)
         if cost > limit:
             cost = min(cost, *(_cost_ns(pattern, how, text) for _ in range(3)))

@@ -88,7 +88,7 @@ def test_root_on_debian_gets_one(tmp_path: Path, package: str) -> None:
 
 
 def test_others_are_told_what_to_install(tmp_path: Path) -> None:
-    """Somebody who is not root, or has another system, reads the exact command."""
+    """Users who are not root, or have another system, see the exact command."""
     elsewhere = Machine(tmp_path, user=0)
     assert elsewhere.make_browser() == f"{MISSING}\n"
     somebody = Machine(tmp_path, user=1000)
@@ -97,7 +97,7 @@ def test_others_are_told_what_to_install(tmp_path: Path) -> None:
     assert not somebody.journal.exists()
 
 
-def test_an_installation_that_fails_is_told(tmp_path: Path) -> None:
+def test_an_installation_that_fails_is_reported(tmp_path: Path) -> None:
     """Root reads it too, when the system has no such package or no network."""
     machine = Machine(tmp_path, user=0)
     machine.with_packages()

@@ -39,6 +39,6 @@ def test_a_server_ends_where_it_began(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_left_over_is_a_failure(what: str, left: int, fault: str) -> None:
-    """Each kind for itself; less than before is none."""
+    """Each kind separately; less than before is none."""
     assert list(replace(BEFORE, **{what: left}).beyond(BEFORE)) == [fault]
     assert list(BEFORE.beyond(replace(BEFORE, **{what: left}))) == []

@@ -88,7 +88,7 @@ class Topology:
 
 
 def world(topology: Topology) -> str:
-    """The text of ``world.json``; a line for every outline, so that changes can be looked at."""
+    """The text of ``world.json``; a line for every outline, so that changes can be reviewed."""
     lines = [_snapped(shapely.LineString(line).simplify(TOLERANCE)) for line in topology.lines]
     land, water = [], []
     for outer, *holes in topology.areas("land"):

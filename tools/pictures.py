@@ -102,7 +102,7 @@ def live(folder: Path, browser: Browser, url: str) -> None:
 
 
 def dark(folder: Path, browser: Browser, url: str) -> None:
-    """One of them looked at."""
+    """One of them opened."""
     with picture(folder / "console-dark.png", browser, dark=True) as opened:
         console = Console(opened, url)
         watch_storms(console)

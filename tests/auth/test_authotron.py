@@ -142,7 +142,7 @@ async def test_a_service_that_does_not_answer(stand_in: AuthOTron) -> None:
 
 @pytest.mark.parametrize("url", ["", "nonsense", "ftp://x", "http://", "http://u:p@127.0.0.1:1"])
 async def test_an_address_that_is_none(url: str) -> None:
-    """The operator's mistake is told as such."""
+    """The operator's mistake is reported as such."""
     async with direct(url) as asked:
         refused = await refusal(asked)
     assert isinstance(refused, Unavailable)

@@ -240,7 +240,7 @@ async def test_a_partial_outage(strict: bool, allowed: bool) -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-async def test_the_worst_outcome_is_told(strict: bool) -> None:
+async def test_the_worst_outcome_is_reported(strict: bool) -> None:
     """When all fail, whatever the policy."""
     async with ecpds_server() as one, ecpds_server() as two:
         one.answer = lambda: web.Response(status=500)
@@ -254,7 +254,7 @@ async def test_the_worst_outcome_is_told(strict: bool) -> None:
 
 
 async def test_concurrent_checks_share_one_fetch(server: EcpdsServer) -> None:
-    """One per user; the others wait for it and are told apart in the log."""
+    """One per user; the others wait for it and are distinguished in the log."""
     server.hold = asyncio.Event()
     async with plugin(server.url) as (asked, counted):
         with recorded() as journal:

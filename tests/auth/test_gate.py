@@ -85,7 +85,7 @@ async def test_without_a_header(policy: Policy) -> None:
 
 @pytest.mark.parametrize("policy", NAMED + STREAMS)
 async def test_a_malformed_header(policy: Policy) -> None:
-    """Counts as none on streams, and is told elsewhere."""
+    """Counts as none on streams, and is reported elsewhere."""
     made, _, counted = gate(MalformedHeader("bad"))
     if policy in STREAMS:
         assert await made.identify(policy, "x") is None

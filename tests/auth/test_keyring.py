@@ -88,7 +88,7 @@ async def test_made_up_key_ids_are_no_flood() -> None:
 
 
 async def test_old_sets_are_fetched_again() -> None:
-    """A withdrawn key stops to count although every token names it."""
+    """A revoked key is no longer accepted, although every token names it."""
     clock, service = Clock(), KeyService(jwk(EC_KEY, kid="1"))
     keys = KeySet(service, clock=clock)
     await keys.find("ES256", "1")
@@ -114,7 +114,7 @@ async def test_an_outage_is_bridged_for_a_while() -> None:
     assert len(await keys.find("ES256", "1")) == 1
 
 
-async def test_without_any_key_nobody_can_be_told() -> None:
+async def test_without_any_key_nobody_can_be_identified() -> None:
     """A key service that was never reached is a 503, not a wrong password."""
     service = KeyService()
     service.away = True

@@ -42,7 +42,7 @@ async def test_answers_up_to_the_limit_are_read(outbound: Outbound) -> None:
 
 
 async def test_cookies_are_not_kept(outbound: Outbound) -> None:
-    """What a service tells one caller never comes back with another's request."""
+    """What a service answers one caller never comes back with another's request."""
     first = web.Response()
     first.set_cookie("session", "alice")
     async with served(answering(first, web.Response())) as url:

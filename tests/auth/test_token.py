@@ -47,7 +47,7 @@ async def refusal(checks: TokenCheck, token: str) -> tuple[str, str]:
 
 
 async def test_claims_become_an_identity() -> None:
-    """Name, realm, roles and end; auth-o-tron's other claims are not looked at."""
+    """Name, realm, roles and end; auth-o-tron's other claims are ignored."""
     token = signed(
         {
             "sub": "ecmwf-alice",
@@ -91,7 +91,7 @@ async def test_no_roles(roles: object) -> None:
 
 @pytest.mark.parametrize("claims", [{}, {"username": ""}, {"sub": None, "username": None}])
 async def test_nobody(claims: dict[str, Any]) -> None:
-    """A token must name somebody."""
+    """A token must name a user."""
     assert (await refusal(SHARED, signed({**claims, "exp": NOW_S})))[0] == MISSING
 
 
@@ -136,7 +136,7 @@ async def test_claims_of_another_shape_are_refused(claims: object) -> None:
 
 @pytest.mark.parametrize("token", ["", "a", "a.b", "a.b.c.d", "a..c", "a.b.c=", "é.b.c", "a.b.c"])
 async def test_what_is_no_token(token: str) -> None:
-    """The parts of a token are looked at before anything is decoded."""
+    """The parts of a token are checked before anything is decoded."""
     assert await refusal(SHARED, token) == (INVALID_TOKEN, "malformed")
 
 

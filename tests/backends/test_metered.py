@@ -99,7 +99,7 @@ async def test_wiping_everything_counts_once() -> None:
 
 
 async def test_state() -> None:
-    """The connection is told as it is; a backend that cannot reconnect has no reconnects."""
+    """The connection is reported as it is; a backend that cannot reconnect has no reconnects."""
     metrics = counting()
     look(metered(Failing({}), metrics), metrics)
     assert page(metrics).value("aviso_backend_connected", backend="in_memory") == 1

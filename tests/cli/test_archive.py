@@ -100,7 +100,7 @@ def test_without_pyspark_it_says_how_to_get_it(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, sections: dict[str, Json], arguments: list[str], message: str
 ) -> None:
-    """On stderr with exit code 1, before any JVM is started; the state is told to programs too."""
+    """On stderr with exit code 1, before any JVM starts; programs see the state too."""
     result = invoke(
         "pipeline",
         "archive",

@@ -71,7 +71,7 @@ def test_help_is_made_of_sentences() -> None:
 
 
 def test_help_explains_where_settings_come_from() -> None:
-    """Search path and environment overrides are told at the top."""
+    """Search path and environment overrides are explained at the top."""
     text = invoke("--help").stdout
     for part in (
         "AVISOSERVER_CONFIG_FILE",
@@ -118,7 +118,7 @@ def test_what_check_prints_is_a_configuration(tmp_path: Path) -> None:
     assert invoke("check", "--config", str(file)).stdout == printed
 
 
-def test_check_hides_secrets_and_tells_warnings_on_stderr() -> None:
+def test_check_hides_secrets_and_reports_warnings_on_stderr() -> None:
     """Warnings do not spoil the YAML."""
     result = invoke(
         "check", "--config", EXAMPLE, AVISOSERVER_AUTH__JWT_SECRET="hunter2", AVISOSERVER_TYPO="1"
@@ -142,7 +142,7 @@ def test_faults_are_listed_together_on_stderr(command: str) -> None:
         AVISOSERVER_METRICS__ENABLED="yes",
     )
     assert result.exit_code == 1
-    # A server also tells those who only see its log.
+    # A server also reports to its log.
     assert len(result.stdout.splitlines()) == (2 if command == "serve" else 0)
     assert result.stderr == (
         "Failed to load configuration"
@@ -163,7 +163,7 @@ def test_options_are_checked_like_any_setting() -> None:
     assert "metrics.port must differ from application.port" in result.stderr
 
 
-def test_a_missing_file_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     """The option is named, and the path."""
     result = invoke("check", "--config", "nowhere.yaml")
     assert result.exit_code == 1

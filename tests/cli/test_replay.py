@@ -1,4 +1,4 @@
-"""``aviso-server pipeline replay``: what is wrong is told before Spark starts."""
+"""``aviso-server pipeline replay``: what is wrong is reported before Spark starts."""
 
 from pathlib import Path
 

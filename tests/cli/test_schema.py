@@ -39,7 +39,7 @@ def test_a_table_on_a_terminal_is_styled() -> None:
     assert "\x1b[1m" in _shown(terminal=True)
 
 
-def test_no_event_types_is_told() -> None:
+def test_no_event_types_is_reported() -> None:
     """An empty answer would leave the user guessing."""
     assert "any event type is accepted" in _shown(terminal=False, empty=True)
 

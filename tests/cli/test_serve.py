@@ -26,7 +26,7 @@ from aviso_server.settings import Fault
     ],
 )
 def test_events_follow_the_section(path: str, event: str) -> None:
-    """The name tells which part of the configuration is at fault."""
+    """The name says which part of the configuration is at fault."""
     assert event_of(Fault(path, "wrong")) == event
 
 

@@ -22,7 +22,7 @@ from aviso_server.pipeline.maintain.plan import FileRemoval, MaintainPlan, Rewri
 DAY = date(2026, 1, 1)
 
 
-def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_reported_in_one_line(tmp_path: Path) -> None:
     """Before Spark is started; exit code 1."""
     nowhere = str(tmp_path / "nowhere")
     for command in ("maintain", "audit"):

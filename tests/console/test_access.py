@@ -32,7 +32,7 @@ def sign_in(console: Console, secret: str) -> None:
 
 
 def test_a_401_asks_and_the_stream_goes_on(console: Console) -> None:
-    """A wrong token is told in the box; with the right one the watch begins by itself."""
+    """A wrong token is reported in the box; with the right one the watch begins by itself."""
     reader = token(READ_ONLY)
     console.open("live/roles")
     console.press("Watch")
@@ -73,7 +73,7 @@ def test_the_secret_is_nowhere_but_in_memory(console: Console) -> None:
 
 
 def test_who_is_signed_in_and_what_the_role_allows(console: Console) -> None:
-    """The corner tells; the overview and its buttons follow the role."""
+    """The corner says so; the overview and its buttons follow the role."""
     console.open("overview")
     closed = console.view.locator('.card[data-event="roles"]')
     expect(closed).to_contain_text("Sign in to read this event type")
@@ -100,7 +100,7 @@ def test_an_administrator_is_told_so(console: Console) -> None:
     expect(console.page.locator(".account-box")).to_contain_text("administrator")
 
 
-def test_a_refused_role_is_told_and_not_asked_again(console: Console) -> None:
+def test_a_refused_role_is_reported_and_not_asked_again(console: Console) -> None:
     """403 is no question of who: no box, the server's words."""
     console.open("overview")
     console.page.get_by_role("button", name="Sign in").first.click()

@@ -225,7 +225,7 @@ def test_routine_closing(page: Tab) -> None:
 
 
 def test_pauses_grow(page: Tab) -> None:
-    """After failures the pause is drawn from one that doubles to a limit, and begins anew."""
+    """After failures the pause is drawn from one that doubles to a limit, and starts over."""
     refused = ("answer", {"status": 500})
     ticks = [("tick", None)] * 8
     seen = followed(page, LIVE, *[refused] * 8, BREAK, *ticks, ("tick", None), ARRIVE, BREAK)
@@ -367,7 +367,7 @@ def test_limit(page: Tab) -> None:
 
 
 def test_gap(page: Tab) -> None:
-    """What is no longer kept is told in words."""
+    """What is no longer kept is said in words."""
     seen = followed(page, {**LIVE, "from_id": "5"}, ARRIVE, before=130, forget=120)
     assert words(seen, "gap") == ["Sequences 5 to 119 are no longer kept; history begins at 120."]
     seen = followed(page, {**LIVE, "from_id": "119"}, ARRIVE, before=130, forget=120)
@@ -387,7 +387,7 @@ def test_a_replay_that_broke_at_its_end(page: Tab) -> None:
 
 
 def test_errors_in_the_stream(page: Tab) -> None:
-    """A failure is told with its request; an unreadable notification once, and is passed over."""
+    """A failure is reported with its request; an unreadable notification once, and skipped."""
     unreadable = {"error": "CloudEvent creation failed", "message": "Failed to decode stored topic"}
     frame = ("send", ["error", {**unreadable, "request_id": "r-7", "sequence": 2000}])
     again = [BREAK, ("tick", None), ARRIVE, frame, ARRIVE]

@@ -129,7 +129,7 @@ def test_a_shape_on_the_map_opens_its_notification(console: Console) -> None:
     expect(console.view.locator(".details h2")).to_have_text("clicked@1")
 
 
-def test_a_refusal_is_told_at_its_field(console: Console) -> None:
+def test_a_refusal_is_reported_at_its_field(console: Console) -> None:
     """What the form lets pass and the server does not: its own words, at the field."""
     console.tab.expected.append("400 (Bad Request)")
     console.open("live/ev")

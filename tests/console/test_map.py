@@ -328,7 +328,7 @@ def test_a_ring_across_the_antimeridian_is_shown_the_short_way(at: Map) -> None:
     assert at.heard("picked") == ["fiji"]
 
 
-def test_what_is_below_the_pointer_is_told(at: Map) -> None:
+def test_what_is_below_the_pointer_is_reported(at: Map) -> None:
     """Once when the pointer comes and once when it leaves."""
     at.add(a=BOX)
     for x, y in [(200, 300), (370, 170), (375, 165), (200, 300)]:

@@ -139,7 +139,7 @@ def test_calendar_edges(page: Tab) -> None:
 
 
 def test_kinds_and_words(page: Tab) -> None:
-    """What was understood is told, and what is missing too."""
+    """What was understood is shown, and what is missing too."""
     kinds = [answer["kind"] for answer in checked(page, ["1740509903", "1740509903710"])]
     assert kinds == ["seconds", "milliseconds"]
     (answer,) = checked(page, [" 2025-06-09 13:15:00 +0200 "])

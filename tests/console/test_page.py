@@ -28,7 +28,7 @@ def test_the_overview_counts(console: Console) -> None:
     expect(console.field("event type")).to_have_value("counted")
 
 
-def test_a_server_that_goes_away_is_told(fresh: Tab, tmp_path: Path) -> None:
+def test_a_server_that_goes_away_is_reported(fresh: Tab, tmp_path: Path) -> None:
     """The page stays, and says that nobody answers."""
     fresh.expected.append("ERR_")
     with server_process(document(), tmp_path) as running:

@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 from support.console import WITHIN_MS, Console, notify
 
 
-def test_a_notification_is_published_and_told(console: Console) -> None:
+def test_a_notification_is_published_and_reported(console: Console) -> None:
     """Every kind of field; the answer names the id and the topic."""
     console.open("publish/extreme")
     console.field("region").select_option("north")
@@ -81,7 +81,7 @@ def test_an_area_is_drawn_on_the_map(console: Console) -> None:
     expect(console.view.locator(".done li")).to_contain_text("area.20260305", timeout=WITHIN_MS)
 
 
-def test_a_payload_that_is_not_json_is_told_before_it_is_sent(console: Console) -> None:
+def test_a_payload_that_is_not_json_is_reported_before_it_is_sent(console: Console) -> None:
     """What begins like JSON was meant as JSON; plain text is a text."""
     console.open("publish/ev")
     console.field("region").fill("x")

@@ -40,7 +40,7 @@ def publish(console: Console, event_type: str, number: int) -> None:
 
 
 def test_a_range_of_sequences_with_a_filter(console: Console) -> None:
-    """From one sequence to another, and only what matches; the end is told."""
+    """From one sequence to another, and only what matches; the end is reported."""
     publish(console, "range", 12)
     console.open("replay/range")
     console.field("region").fill("r1")
@@ -55,7 +55,7 @@ def test_a_range_of_sequences_with_a_filter(console: Console) -> None:
 
 
 def test_every_form_of_time_and_the_calendar(console: Console) -> None:
-    """Seconds since the epoch, RFC 3339 and the calendar all work; others are told at once."""
+    """Seconds since the epoch, RFC 3339 and the calendar all work; others are reported at once."""
     publish(console, "times", 2)
     console.open("replay/times")
     console.field("from").select_option("date")
@@ -77,7 +77,7 @@ def test_every_form_of_time_and_the_calendar(console: Console) -> None:
     console.counted(0)
 
 
-def test_the_servers_limit_is_told_and_gone_beyond(console: Console) -> None:
+def test_the_servers_limit_is_reported_and_gone_beyond(console: Console) -> None:
     """Twenty at a time; who wants more reads on, without a gap and without a duplicate."""
     publish(console, "limited", 45)
     console.open("replay/limited")
@@ -93,7 +93,7 @@ def test_the_servers_limit_is_told_and_gone_beyond(console: Console) -> None:
     console.shows(*range(45, 38, -1))
 
 
-def test_what_is_no_longer_kept_is_told(console: Console) -> None:
+def test_what_is_no_longer_kept_is_reported(console: Console) -> None:
     """A start that retention has passed: the gap in words, then what there is."""
     publish(console, "gone", KEPT + 10)
     console.open("replay/gone")

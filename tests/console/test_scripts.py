@@ -41,7 +41,7 @@ def faults(text: str) -> Iterator[str]:
     """What a script has that it must not have."""
     code = "\n".join(line for line in text.splitlines() if not _COMMENT.match(line))
     if 'const KEY = "aviso-theme";' in code:
-        # The one thing that is kept: which of two colour schemes somebody likes.
+        # The one thing that is kept: which of two colour schemes the reader prefers.
         code = re.sub(r"localStorage\.(?:get|set)Item\(KEY\b", "", code)
     for why, pattern in FORBIDDEN.items():
         for found in re.finditer(pattern, code):
@@ -133,7 +133,7 @@ PLANTED = [
 
 
 def test_the_scan_finds_what_is_planted() -> None:
-    """Each forbidden thing is found in every spelling that somebody might use."""
+    """Each forbidden thing is found in every spelling that might be used."""
     assert [text for text in PLANTED if not list(faults(f"// A module.\n\n{text}\n"))] == []
 
 

@@ -151,7 +151,7 @@ def test_what_pages_need_works(home: Tab) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/swagger-ui/"])
 def test_no_page_can_put_ours_in_a_frame(fresh: Tab, server: ServerProcess, path: str) -> None:
-    """A click on somebody's page is never a click on ours."""
+    """A click on another site's page is never a click on ours."""
     fresh.expected.append("frame-ancestors 'none'")
     fresh.page.goto(f"{server.url}/health")
     with fresh.page.expect_console_message(lambda said: "frame-ancestors 'none'" in said.text):

@@ -146,7 +146,7 @@ def test_limit(page: Tab) -> None:
 
 
 def test_limit_is_of_one_frame(page: Tab) -> None:
-    """Many lines of data count together; a new frame begins to count anew."""
+    """Many lines of data count together; a new frame starts from zero."""
     assert len(pushed(page, ["data: 12345\n\n"] * 50, 64)) == 50
     assert "longer than 64" in pushed(page, ["data: 12345\n"] * 50, 64)
     assert "longer than 64" in pushed(page, ["data\n"] * 100, 64)

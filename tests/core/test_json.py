@@ -173,7 +173,7 @@ def test_each_kind_of_malformed_text_is_refused(body: bytes) -> None:
         (b"\n" + b"[" * 129 + b"]" * 129, "nesting deeper than 128 levels at line 2 column 129"),
     ],
 )
-def test_the_place_of_a_fault_is_told(body: bytes, message: str) -> None:
+def test_the_place_of_a_fault_is_reported(body: bytes, message: str) -> None:
     """Lines and columns count from 1 and columns count bytes."""
     assert reason(body) == f"JSON parsing failed: {message}"
 

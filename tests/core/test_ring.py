@@ -116,7 +116,7 @@ def test_chains_that_a_line_separates_do_not_meet(one: list[Point], other: list[
         assert not rings_meet(one, other)
 
 
-def test_chains_close_along_each_other_are_told_apart() -> None:
+def test_chains_close_along_each_other_are_distinguished() -> None:
     """Which is what the look along the longest edge is for."""
     one, other = (coords(zigzag(20, apart))[:, :, None] for apart in (0.0, 2**-47))
     assert _apart(one, other).all()

@@ -65,7 +65,7 @@ async def cut_cable(here: World) -> None:
 
 
 async def hang_cable(here: World) -> None:
-    """The network swallows everything, and tells nobody."""
+    """The network swallows everything without a sign."""
     (line,) = here.cables
     line.hang()
     await asyncio.sleep(here.draw.uniform(0.2, 3))
@@ -347,7 +347,7 @@ async def test_an_older_log(own: NatsServer, tmp_path: Path, record_property: Re
 
 
 async def test_a_lost_lake(own: NatsServer, tmp_path: Path, record_property: Recorder) -> None:
-    """The log has everything: the archive begins anew."""
+    """The log has everything: the archive starts afresh."""
     async with world(tmp_path, [own], 0) as here:
         await here.stored(MORE)
         await here.archive()

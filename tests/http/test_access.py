@@ -205,7 +205,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED, ids=["forged", "expired", "noise", "word", "bytes"])
 async def test_a_rejected_credential_is_refused_everywhere(wire: Wire, text: str) -> None:
-    """Also on an open stream: a wrong password is a mistake that somebody should notice."""
+    """Even on an open stream: a wrong password is a mistake that should be noticed."""
     head = [bearer(text)]
     for path in (NOTIFY, BATCH, WATCH, REPLAY):
         assert_answer(await wire.ask("POST", path, asking("ev"), head), INVALID)
@@ -216,7 +216,7 @@ async def test_a_rejected_credential_is_refused_everywhere(wire: Wire, text: str
 
 @pytest.mark.parametrize("value", ["", "Bearer", "Basic dTpw", "Bearer a b", "Digest x", "x"])
 async def test_a_malformed_header_counts_as_none_on_streams(wire: Wire, value: str) -> None:
-    """On streams it is anonymous; where somebody is needed it is told (trusted proxy)."""
+    """On streams it is anonymous; where a user is required it is reported (trusted proxy)."""
     head = [("Authorization", value)]
     assert_answer(await wire.ask("POST", NOTIFY, announcing("ev"), head), OK)
     assert_answer(await wire.ask("POST", NOTIFY, announcing("members"), head), WHO)
@@ -439,7 +439,7 @@ def test_every_route_has_the_policy_of_the_specification() -> None:
 async def test_a_route_without_policy_is_for_administrators(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Denied by default: a route that somebody adds and forgets to protect is protected."""
+    """Denied by default: a route that was added without protection is protected."""
 
     async def secret(_: web.Request) -> web.Response:
         return web.Response(text="secret")
@@ -563,7 +563,7 @@ async def test_denials_are_logged_without_the_credential(wire: Wire) -> None:
     assert secret.split(".")[2] not in repr(records)
 
 
-async def test_the_log_tells_who_published_and_who_read() -> None:
+async def test_the_log_says_who_published_and_who_read() -> None:
     """Every notification and stream names its user, and that anonymous ones are."""
     with recorded() as journal:
         protected = settings({"auth": proxy_auth()}, schemas=PROTECTED)

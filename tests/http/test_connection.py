@@ -299,7 +299,7 @@ class _Unreachable(Failing):
 
 
 async def test_a_fault_before_the_headers_is_a_500() -> None:
-    """An unexpected exception has a fixed answer that tells nothing else."""
+    """An unexpected exception has a fixed answer that reveals nothing else."""
     parts = Parts(_Unreachable({}))
     async with edge(settings(), parts) as broken, wired(broken.running) as wire:
         with recorded() as kept:

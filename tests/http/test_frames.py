@@ -229,7 +229,7 @@ async def test_the_cap() -> None:
 
 @pytest.mark.parametrize(("first", "signalled"), [("1", True), ("2", False), ("0", False)])
 async def test_the_gap_signal(first: str, signalled: bool) -> None:
-    """A start older than anything kept is told so, once, and the replay goes on."""
+    """A start older than anything kept is signalled once, and the replay continues."""
     backend = MemoryBackend(MemoryLimits(max_messages=2), now_ns=frozen)
     async with edge(settings(), Parts(backend, frozen)) as client:
         await publish(client, 3)

@@ -132,7 +132,7 @@ def assert_in_protocol(status: int, answer: Any) -> None:
 @given(ENDPOINTS, st.binary(max_size=300))
 @bounded(max_examples=examples(100))
 def test_arbitrary_bytes(server: ServerProcess, endpoint: str, body: bytes) -> None:
-    """Hardly any of them are JSON, and none is a request; a batch judges each line for itself."""
+    """Hardly any of them are JSON, and none is a request; a batch validates line by line."""
     status, answer = post(server, endpoint, body)
     assert_in_protocol(status, answer)
     if status == 200:

@@ -53,7 +53,7 @@ class _Full(Failing):
 
 
 async def test_readiness_means_able_to_store() -> None:
-    """Connected is not enough; the reason is told to those who ask for details."""
+    """Connected is not enough; the reason is given to those who ask for details."""
     async with edge(settings(), Parts(_Full({}))) as client, wired(client.running) as wire:
         answer = await wire.ask("GET", "/ready")
         assert (answer.status, answer.body) == (

@@ -47,7 +47,7 @@ async def test_failed_request_has_ended() -> None:
 
 
 async def test_routes_are_those_since_somebody_looked() -> None:
-    """What is in progress is told every time, what has ended once."""
+    """What is in progress is reported every time, what has ended once."""
     in_flight, entered, leave = InFlight(), asyncio.Event(), asyncio.Event()
 
     async def slow(_: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""What the log tells about requests and the client is not told."""
+"""What the log says about requests and the client does not learn."""
 
 from typing import Any
 

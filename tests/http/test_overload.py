@@ -131,7 +131,7 @@ async def test_a_server_that_is_behind_refuses(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_nothing_is_done_for_those_who_are_refused() -> None:
-    """Not even their credentials are looked at, nor is the body waited for."""
+    """Not even their credentials are checked, nor is the body read."""
     protected = settings({**ONE_AT_A_TIME, "auth": proxy_auth()}, schemas=PROTECTED)
     async with edge(protected) as served, AsyncExitStack() as stack:
         held = await stack.enter_async_context(wired(served.running))

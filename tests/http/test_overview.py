@@ -1,4 +1,4 @@
-"""``GET /api/v1/overview`` on real sockets: its bytes, and who is told what."""
+"""``GET /api/v1/overview`` on real sockets: its bytes, and who sees what."""
 
 import json
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ from aviso_server.settings import parse
 
 OVERVIEW = "/api/v1/overview"
 NAMED = {"event_type", "configured", "readable", "writable"}
-"""All that is told of what one may not read."""
+"""All that is shown of what one may not read."""
 
 _DOCUMENT: dict[str, Any] = json.loads(openapi.document("1.2.3"))
 CONTRACT = jsonschema_rs.Draft202012Validator(
@@ -102,7 +102,7 @@ def test_the_page_shows_what_the_document_shows() -> None:
     assert msgspec.json.encode(written).decode() == example
 
 
-async def test_nothing_stored_is_told_too(wire: Wire) -> None:
+async def test_nothing_stored_is_reported_too(wire: Wire) -> None:
     """Every configured event type is there from the start, by name."""
     seen = by_name(await wire.ask("GET", OVERVIEW))
     assert list(seen) == sorted(seen)
@@ -127,7 +127,7 @@ async def test_event_types_without_schema() -> None:
 
 
 async def test_where_the_metrics_are() -> None:
-    """The port that was bound, also when the system picked it."""
+    """The port that was bound, even if the system picked it."""
     async with connected(counting()) as client, wired(client.running) as wire:
         answer = await wire.ask("GET", OVERVIEW)
         assert client.running.metrics_port
@@ -135,7 +135,7 @@ async def test_where_the_metrics_are() -> None:
         assert answer.data["auth_enabled"] is False
 
 
-# Who is told what
+# Who sees what
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ async def test_one_look_shows_each_caller_only_their_own(guarded: Client) -> Non
         assert "stored" in (await shown(wire, ADMIN))["roles"]
 
 
-async def test_without_access_control_everything_is_told(wire: Wire) -> None:
+async def test_without_access_control_everything_is_reported(wire: Wire) -> None:
     """Whatever credential comes along."""
     answer = await wire.ask("GET", OVERVIEW, headers=[bearer("nonsense")])
     assert all(item["readable"] and item["writable"] for item in by_name(answer).values())

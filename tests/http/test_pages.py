@@ -117,7 +117,7 @@ def test_the_swagger_page_loads_only_assets_that_are_served() -> None:
         assert swagger_asset(name) is not None
 
 
-def test_swagger_reads_our_document_by_a_relative_reference_and_tells_no_one() -> None:
+def test_swagger_reads_our_document_by_a_relative_reference_and_sends_nothing_elsewhere() -> None:
     """The document is found next door, and no public validator is asked about it."""
     asset = swagger_asset("swagger-initializer.js")
     assert asset is not None
@@ -199,7 +199,7 @@ def odd_machine() -> Iterator[None]:
 
 @pytest.mark.parametrize("path", [*PAGES, "/api-docs/openapi.json"])
 async def test_pages_and_files_have_protecting_headers(wire: Wire, path: str) -> None:
-    """Nothing is guessed, nothing is told to others, and a new release shows at once."""
+    """Nothing is guessed, nothing is revealed to others, and a new release shows at once."""
     answer = await wire.ask("GET", path)
     assert answer.status == 200
     assert {name: answer.header(name) for name in PROTECTING} == PROTECTING

@@ -173,7 +173,7 @@ async def test_administration_with_the_client() -> None:
     ],
 )
 async def test_malformed_headers_in_direct_mode(value: str, message: str) -> None:
-    """Told where somebody is needed; on a stream they are nobody, and auth-o-tron is not asked."""
+    """Refused where a user is required; anonymous on a stream; auth-o-tron is not asked."""
     async with direct_server() as (server, stand_in), wired(server.running) as wire:
         head = [("Authorization", value)]
         answer = await wire.ask("DELETE", "/api/v1/admin/wipe/all", headers=head)

@@ -56,7 +56,7 @@ async def publish(server: ServerProcess, count: int) -> int:
 
 
 def successes(page: Page) -> float:
-    """Notifications stored, as the page tells."""
+    """Notifications stored, as the page shows."""
     return page.value("aviso_notifications_total", event_type="ev", status="success")
 
 
@@ -70,7 +70,7 @@ async def until(url: str, condition: Callable[[Page], bool]) -> None:
 
 
 def worker_pids(server: ServerProcess) -> list[int]:
-    """The workers started so far, as the log tells."""
+    """The workers started so far, as the log shows."""
     # Not line by line: the lines of several processes may run into each other.
     found = re.findall(r'"startup\.worker\.started"[^{}]*?"pid":(\d+)', server.output)
     return [int(pid) for pid in found]
@@ -148,7 +148,7 @@ async def test_the_connection_to_nats(own: NatsServer) -> None:
 
 
 async def test_tail_cache_of_a_server(own: NatsServer) -> None:
-    """A reconnect is served from memory, and the page tells."""
+    """A reconnect is served from memory, and the page shows it."""
     async with connected(counting(on_jetstream(own.url)), pace=BRISK) as client:
         async with client.watch("ev", {}) as stream:
             await stream.until("connection_established")

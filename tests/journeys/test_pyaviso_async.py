@@ -120,7 +120,7 @@ async def test_notify_refused(
 
 
 async def test_replay_ends(client: pyaviso.AsyncAvisoClient) -> None:
-    """A replay delivers the matching history in order and ends, also when there is none."""
+    """A replay delivers the matching history in order and ends, even if there is none."""
     assert await sequences(client, keep=NORTH) == []
     for region in "nsnsn":
         await published(client, 1, region=region)

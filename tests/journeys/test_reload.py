@@ -128,7 +128,7 @@ async def test_certificates(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_workers(tmp_path: Path) -> None:
-    """The supervisor judges once and tells every worker; a refusal reaches none of them."""
+    """The supervisor decides once and informs every worker; a refusal reaches none of them."""
     raw = document(embedded(tmp_path / "nats"))
     with server_process(raw, tmp_path, "--workers", "2") as server:
         url = server.url

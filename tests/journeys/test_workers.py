@@ -50,7 +50,7 @@ def crewed(folder: Path) -> Iterator[ServerProcess]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Every process below one, as the kernel tells it."""
+    """Every process below one, as the kernel lists it."""
     found = [int(child) for child in kernel_file(pid, f"task/{pid}/children").split()]
     return found + [below for child in found for below in descendants(child)]
 
@@ -133,7 +133,7 @@ async def nobody_has(storm: Weather, doomed: list[int]) -> None:
 
 
 async def test_readiness(own: NatsServer, tmp_path: Path) -> None:
-    """Each worker tells of itself: while NATS is away none is ready, and all of them live."""
+    """Each worker reports its own state: while NATS is away none is ready, and all of them live."""
     chosen = document(on_jetstream(own.url), schemas={"storm": SCHEMA})
     with server_process(chosen, tmp_path, "--workers", "2") as server:
         assert await answers(server, "/ready") == {200}

@@ -115,7 +115,7 @@ def test_two_writers_at_once_add_each_sequence_once(place: Place) -> None:
 
 
 def test_writers_that_come_first_together_make_one_table(tmp_path: Path) -> None:
-    """A table that somebody else is just making is no error."""
+    """A table that another process is just making is no error."""
     for number in range(5):
         place = Place(str(tmp_path / f"lake{number}"))
         made: list[int] = []

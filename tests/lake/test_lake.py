@@ -57,7 +57,7 @@ def letters(items: Sequence[Unreadable], event_type: str = "mixed") -> pa.Table:
 
 @pytest.fixture
 async def lake(place: Place) -> AsyncIterator[Lake]:
-    """The lake there, looked at afresh for every question."""
+    """The lake there, read afresh for every question."""
     opened = Lake(place, refresh_s=0)
     yield opened
     await opened.close()
@@ -180,7 +180,7 @@ async def test_an_empty_lake_has_nothing(lake: Lake) -> None:
     assert await lake.event_types() == []
 
 
-async def test_lost_ranges_are_told_and_hide_nothing(lake: Lake, place: Place) -> None:
+async def test_lost_ranges_are_reported_and_hide_nothing(lake: Lake, place: Place) -> None:
     """What the log trimmed before it was archived is in the extent."""
     append_tombstones(place, [("mars", 3, 4), ("mars", 5, 6), ("diss", 1, 1)], kind=LOST)
     filled(place, [record(n) for n in (1, 2, 7)])
@@ -204,7 +204,7 @@ async def test_another_process_sees_what_was_hidden(lake: Lake, place: Place) ->
 
 
 async def test_looks_that_are_asked_for_together_are_shared(place: Place) -> None:
-    """A crowd of readers does not make the table be looked at once for each."""
+    """A crowd of readers does not read the table once for each."""
     filled(place, [record(1)])
     ticks = iter(range(1_000_000))
     lake = Lake(place, refresh_s=10, clock=lambda: next(ticks) * 0.001)

@@ -60,7 +60,7 @@ def test_writers_in_an_object_store_do_not_overwrite_each_other(store: Place) ->
 
 
 async def test_vacuum_in_an_object_store_is_survived(store: Place) -> None:
-    """A file that is gone is told apart from a store that fails."""
+    """A file that is gone is distinguished from a store that fails."""
     place = Place(f"{store.path}/three", store.options)
     for n in range(1, 4):
         filled(place, [record(n)])

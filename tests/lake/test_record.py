@@ -63,7 +63,7 @@ def test_places_are_read_by_a_geometry_library(place: Area | Cloud) -> None:
     assert found == [[lon, lat] for lat, lon in place.points]
 
 
-def test_text_that_is_not_unicode_is_told_apart() -> None:
+def test_text_that_is_not_unicode_is_distinguished() -> None:
     """One broken message does not spoil the rows of others."""
     broken = Record(7, 9, Notification("mars", ("mars",), {"a": "\ud800"}, None, b"null"))
     assert storable(broken) == Unreadable(7, 9, "mars", "its text is not valid UTF-8")

@@ -46,7 +46,7 @@ def test_a_million_deletions_side_by_side_are_one_range() -> None:
 
 
 def test_tombstones_add_up(place: Place) -> None:
-    """Each look sees what was written before it; kinds are told apart."""
+    """Each look sees what was written before it; kinds are distinguished."""
     seen = Tombstones(place)
     assert seen.look().hidden == {}
     append_tombstones(place, [("mars", 1, 1), ("diss", 4, 9)], kind=DELETED)

@@ -1,4 +1,4 @@
-"""Looking at everything that is held: what is told, what it costs, and what may go wrong."""
+"""Looking at everything that is held: what is shown, what it costs, and what may go wrong."""
 
 import asyncio
 from collections import Counter
@@ -151,16 +151,16 @@ async def bench(
 
 @pytest.fixture
 async def lake(tmp_path: Path) -> AsyncIterator[Lake]:
-    """An empty lake, looked at whenever it is asked."""
+    """An empty lake, read whenever it is asked."""
     opened = Lake(Place(str(tmp_path)), refresh_s=0)
     yield opened
     await opened.close()
 
 
-# What is told
+# What is shown
 
 
-async def test_every_configured_event_type_is_told_with_what_it_has() -> None:
+async def test_every_configured_event_type_is_reported_with_what_it_has() -> None:
     """By name; those that never had anything too."""
     async with bench() as this:
         await append(this.backend, 3)
@@ -264,7 +264,7 @@ async def test_others_may_be_named_without_asking() -> None:
         assert this.backend.asked["bounds"] == 1
 
 
-async def test_names_that_no_request_can_use_are_not_told() -> None:
+async def test_names_that_no_request_can_use_are_not_listed() -> None:
     """A stream left by another configuration is not everybody's to know."""
     async with bench() as this:
         for name in ("no.name", "POLYGON", "fine"):
@@ -273,7 +273,7 @@ async def test_names_that_no_request_can_use_are_not_told() -> None:
 
 
 async def test_made_up_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was not looked at is counted and not asked about."""
+    """What was not read is counted and not asked about."""
     monkeypatch.setattr(module, "MAX_OTHERS", 3)
     async with bench() as this:
         for number in range(8):
@@ -383,7 +383,7 @@ async def test_event_types_are_asked_about_together_but_not_all_at_once() -> Non
         (RuntimeError("secret"), module.FAILED),
     ],
 )
-async def test_what_fails_is_told_and_the_rest_is_shown(
+async def test_what_fails_is_reported_and_the_rest_is_shown(
     operation: str, error: Exception, text: str
 ) -> None:
     """In words that give no internals away."""
@@ -399,7 +399,7 @@ async def test_what_fails_is_told_and_the_rest_is_shown(
         assert (await this.look())["ev"].totals is not None
 
 
-async def test_what_hangs_is_told_and_the_rest_is_shown() -> None:
+async def test_what_hangs_is_reported_and_the_rest_is_shown() -> None:
     """A look ends in time."""
     async with bench(within_s=0.05) as this:
         await this.publish("ev")
@@ -411,7 +411,7 @@ async def test_what_hangs_is_told_and_the_rest_is_shown() -> None:
 
 
 @pytest.mark.parametrize("connected", [True, False])
-async def test_a_store_that_is_away_is_told_for_every_event_type(
+async def test_a_store_that_is_away_is_reported_for_every_event_type(
     monkeypatch: pytest.MonkeyPatch, *, connected: bool
 ) -> None:
     """There is still something to show: the names, and that nothing is known."""

@@ -124,7 +124,7 @@ async def test_nobody_starves() -> None:
 
 
 async def test_debts_end_with_the_rush() -> None:
-    """When nobody reads any more, everybody begins anew and nothing is remembered."""
+    """When nobody reads any more, everybody starts afresh and nothing is remembered."""
     async with Library(1).visit() as library:
         library.read(ALICE, passed=1_000_000)
         await settled()

@@ -301,7 +301,7 @@ async def archived(simulation: Simulation, through: int) -> None:
 
 
 async def test_a_reader_that_the_log_left_behind_sees_earlier_deletions() -> None:
-    """It began inside the log, so nobody had looked at the archive on its behalf."""
+    """It began inside the log, so the lake had not been read on its behalf."""
     async with simulated(shelved(), recent_bytes=1) as simulation:
         await simulation.step("publish", 5)
         await archived(simulation, 5)
@@ -353,7 +353,7 @@ async def test_a_look_on_behalf_of_another_reader_is_enough() -> None:
 
 
 async def test_reads_are_counted_by_tier() -> None:
-    """Memory, log and lake are told apart."""
+    """Memory, log and lake are distinguished."""
     metrics = Metrics(Cells.private(), version="1", backend="jetstream")
     async with simulated(shelved(), recent_bytes=1700) as simulation:
         simulation.world.sources.history._metrics = metrics  # type: ignore[attr-defined]

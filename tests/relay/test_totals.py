@@ -65,7 +65,7 @@ def test_rates_are_what_came_since() -> None:
 
 
 def test_what_came_while_we_looked_makes_no_rate_negative() -> None:
-    """The window was looked at after the bounds, and begins above them."""
+    """The window was read after the bounds, and begins above them."""
     assert totals(logged(Bounds(1, 5), 9, 9, 9), None, None, UNLIMITED).rates == (0, 0, 0)
 
 

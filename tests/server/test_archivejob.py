@@ -269,7 +269,7 @@ async def test_without_java_the_server_says_so_once(tmp_path: Path) -> None:
         assert journal.all("archive.started") == []
 
 
-def test_the_banner_tells_how_much_waits() -> None:
+def test_the_banner_says_how_much_waits() -> None:
     """At start-up, before the job itself can say anything."""
     archiving = Archiving(job(), place="var/lake")
     assert "nothing behind now" in archiving.words(0)
@@ -333,7 +333,7 @@ async def test_a_server_without_a_job_shows_none_of_its_series() -> None:
         assert page.named("aviso_backend_connected")
 
 
-def test_the_banner_tells_where_the_archive_goes() -> None:
+def test_the_banner_says_where_the_archive_goes() -> None:
     """Also what to install, in lines that stand below each other."""
     catalogue = settings().catalogue
     assert "archive" not in banner("http://h", catalogue, kept="here")

@@ -40,7 +40,7 @@ def test_every_type_fault_is_reported() -> None:
     ]
 
 
-def test_missing_sections_are_told_by_their_mandatory_keys() -> None:
+def test_missing_sections_are_reported_by_their_mandatory_keys() -> None:
     """An empty configuration lists what is needed, and how to give it."""
     assert [str(fault) for fault in faults({})] == [
         _required("application.host"),
@@ -50,7 +50,7 @@ def test_missing_sections_are_told_by_their_mandatory_keys() -> None:
 
 
 def test_a_type_fault_does_not_hide_later_faults() -> None:
-    """The wrong port and the wrong polygon output are told in one go."""
+    """The wrong port and the wrong polygon output are reported in one go."""
     raw = configuration(application={"port": "x", "polygon_output": "wkt"})
     assert messages(raw) == [
         "must be an integer",
@@ -59,7 +59,7 @@ def test_a_type_fault_does_not_hide_later_faults() -> None:
 
 
 def test_a_stand_in_causes_no_faults_of_its_own() -> None:
-    """A missing match key is told once, not once more as an unknown field."""
+    """A missing match key is reported once, not again as an unknown field."""
     raw = with_schema(auth={"required": True, "plugins": ["ecpds"]})
     raw |= {
         "auth": AUTH,
@@ -68,8 +68,8 @@ def test_a_stand_in_causes_no_faults_of_its_own() -> None:
     assert [str(fault) for fault in faults(raw)] == [_required("ecpds.match_key")]
 
 
-def test_a_schema_without_its_parts_is_told() -> None:
-    """Mandatory keys of an event type are told with its name."""
+def test_a_schema_without_its_parts_is_reported() -> None:
+    """Mandatory keys of an event type are reported with its name."""
     raw = configuration(notification_schema={"mars": {"topic": {}, "payload": {}, "auth": {}}})
     assert [fault.path for fault in faults(raw)][:5] == [
         "notification_schema.mars.identifier",

@@ -107,7 +107,7 @@ def test_merge_keys_may_be_overridden(tmp_path: Path) -> None:
     ],
 )
 def test_broken_yaml_is_a_fault_with_its_place(tmp_path: Path, text: str, where: str) -> None:
-    """File, line and column of the problem are told."""
+    """File, line and column of the problem are reported."""
     path = _file(tmp_path, text)
     fault = _fault_read(path)
     assert fault.path == str(path)

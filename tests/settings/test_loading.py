@@ -26,7 +26,7 @@ def test_later_files_win_over_earlier_ones(tmp_path: Path) -> None:
 
 
 def test_a_named_file_is_the_only_one(tmp_path: Path) -> None:
-    """With --config, or its variable, the search path is not looked at."""
+    """With --config, or its variable, the search path is ignored."""
     _write(tmp_path / "cwd/configuration/config.yaml", "auth: {timeout_ms: 1}\n")
     file = _write(tmp_path / "only.yaml", MINIMAL)
     assert _load(tmp_path, config_file=file).auth.timeout_ms == 5000
@@ -130,7 +130,7 @@ def test_a_base_url_that_is_not_absolute_is_a_warning(url: str) -> None:
 def test_strictness_follows_the_table(
     raw: dict[str, Json], strict: bool, events: list[str]
 ) -> None:
-    """Set, or exactly when there is a schema; switching it off is told."""
+    """Set, or exactly when there is a schema; switching it off is reported."""
     loaded = settings(raw)
     assert loaded.catalogue.strict is strict
     assert [w.event for w in loaded.warnings] == events

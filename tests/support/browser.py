@@ -62,7 +62,7 @@ class Tab:
         assert not surprises, surprises
 
     def forget(self) -> None:
-        """Begin anew with complaints, as a page does that several tests share."""
+        """Start over with complaints, as a page does that several tests share."""
         self.complaints.clear()
         self.expected.clear()
 

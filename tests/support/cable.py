@@ -39,7 +39,7 @@ class Cable:
             end.transport.abort()
 
     def hang(self) -> None:
-        """Keep connections and carry nothing: nobody is told that anything is wrong."""
+        """Keep connections and carry nothing: with no sign that anything is wrong."""
         self._flowing.clear()
 
     def delay(self, seconds: float) -> None:

@@ -37,7 +37,7 @@ class Lossy:
         self._tell({"which": which, "when": when, "away": away, "delay_s": delay_s})
 
     def heal(self) -> list[str]:
-        """Lose nothing more, and count anew; the changing requests since the last time."""
+        """Lose nothing more, and count from zero; the changing requests since the last time."""
         return self._tell({})
 
     def _tell(self, plan: dict[str, Any]) -> list[str]:
@@ -126,7 +126,7 @@ class _Proxy(BaseHTTPRequestHandler):
         for name, value in headers:
             if name.lower() not in ("connection", "transfer-encoding", "content-length"):
                 self.send_header(name, value)
-        # The length of what a HEAD tells of is the server's own.
+        # The length of what a HEAD describes is the server's own.
         told = next((v for k, v in headers if k.lower() == "content-length"), len(data))
         self.send_header("Content-Length", str(told if self.command == "HEAD" else len(data)))
         self.end_headers()

@@ -79,7 +79,7 @@ def shown(metrics: Metrics) -> Page:
 
 
 def moved(name: str, amount: float = 1.0, /, **labels: str) -> dict[Sample, float]:
-    """One change, as ``Page.since`` tells it."""
+    """One change, as ``Page.since`` shows it."""
     return {(name, frozenset(labels.items())): amount}
 
 

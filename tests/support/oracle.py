@@ -65,7 +65,7 @@ def winding(ring: Sequence[tuple[float, float]], point: tuple[float, float]) -> 
     for u, v in pairwise(spokes):
         if (cross(ray, u) > 0) == (cross(ray, v) > 0):
             continue
-        # The edge crosses the line of the ray; t tells whether on the ray's half.
+        # The edge crosses the line of the ray; t says whether on the ray's half.
         along = minus(v, u)
         t = cross(u, along) / cross(ray, along)
         if t > 0:

@@ -59,7 +59,7 @@ class PlainLake:
     table: PlainTable
     seen: Contents = field(default_factory=Contents)
     looks: int = 0
-    """How often it was looked at afresh."""
+    """How often it was read afresh."""
 
     async def bounds(self, event_type: str, *, fresh: bool = False) -> LakeBounds:
         """What was archived at the last look."""

@@ -44,7 +44,7 @@ def test_every_look_is_counted_by_how_late_it_is() -> None:
 
 
 def test_a_warning_names_the_routes_and_comes_now_and_then() -> None:
-    """More than the budget is told with who was served; further ones are counted for a while."""
+    """More than the budget is reported with who was served; further ones are counted."""
     day, served = Day(), {"POST /api/v1/notifications", "GET /health"}
     watch = LoopWatch(SILENT.loop_lag(), lambda: served, clocks=day.clocks())
     with recorded() as journal:

@@ -24,7 +24,7 @@ def test_the_longest_name_that_fits_decides(target: str, expected: int) -> None:
 
 
 def test_the_floor_is_the_lowest() -> None:
-    """Nothing that some directive wants is cut off before it is looked at."""
+    """Nothing that some directive wants is cut off before it is examined."""
     found = directives("error,a=debug", otherwise=logging.INFO)
     assert (found.floor, found.overall) == (logging.DEBUG, logging.ERROR)
     assert Levels(logging.INFO).floor == logging.INFO

@@ -110,7 +110,7 @@ async def test_keep_latest(opened: Opener) -> None:
     assert await backend.bounds("ev") == Bounds(5, 5)
 
 
-async def test_retention_is_told_as_loss(opened: Opener) -> None:
+async def test_retention_is_reported_as_loss(opened: Opener) -> None:
     """What ``max_messages`` removed is lost; a wipe after it adds nothing to that."""
     backend = await opened(keeping(StoragePolicy(max_messages=3)))
     await append(backend, 5)

@@ -58,7 +58,7 @@ async def test_reservations_beyond_the_store_stop_the_start(tmp_path: Path) -> N
 
 
 async def test_a_stream_we_may_not_make(tmp_path: Path) -> None:
-    """Not ready, with the reason, until somebody makes it; a restart is not needed."""
+    """Not ready, with the reason, until it is made; a restart is not needed."""
     denied: Json = {"deny": ["$JS.API.STREAM.CREATE.EV"]}
     users: Json = [
         {"user": "u", "password": "p", "permissions": {"publish": denied}},

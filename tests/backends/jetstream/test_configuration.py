@@ -71,7 +71,7 @@ def test_other_spellings_are_no_drift(existing: dict[str, Json]) -> None:
     assert drift({"subjects": ["ev.>"], **kept, **existing}, wanted) == []
 
 
-def test_drift_is_told_in_order() -> None:
+def test_drift_is_reported_in_order() -> None:
     """Changed settings are named in the order of docs/storage.md#streams."""
     defaults = StreamDefaults(max_messages=1, max_bytes=1, retention_s=1, replicas=3)
     policy = StoragePolicy(allow_duplicates=False, compression=True)
@@ -183,7 +183,7 @@ def test_lost_is_what_retention_removed(config: dict[str, Json], lost: int) -> N
 
 
 def test_wipes_are_not_lost_and_losses_are_not_forgotten() -> None:
-    """A note in the stream tells removals apart, also those before a wipe and after it."""
+    """A note in the stream distinguishes removals, even those before and after a wipe."""
     config = accounted({"max_msgs": 5}, through=9, lost=4)
     assert bounds_of(config, 10, 9, 0).lost == 4
     assert bounds_of(config, 10, 12, 3).lost == 4

@@ -95,7 +95,7 @@ def test_old_servers_are_refused() -> None:
 
 
 async def test_credentials_files(tmp_path: Path) -> None:
-    """A user known by its credentials file gets in, nobody else does, and typos are told."""
+    """A user known by its credentials file gets in, nobody else does, and typos are reported."""
     settings, file = operator_mode(tmp_path)
     with nats_server(tmp_path / "s", settings) as server:
         options = replace(brisk(server.url), credentials_file=str(file))

@@ -115,7 +115,7 @@ async def test_a_store_that_is_a_file_is_explained(tmp_path: Path) -> None:
 
 
 async def test_foreign_processes_are_left_alone(tmp_path: Path) -> None:
-    """A process number in the file that now belongs to somebody else is not ours to end."""
+    """A process number in the file that now belongs to another program is not ours to end."""
     (tmp_path / "nats.pid").write_text(str(os.getpid()))
     assert leftover(tmp_path) is None
     (tmp_path / "nats.pid").write_text("nonsense")

@@ -30,7 +30,7 @@ def made(
 
 
 def stored(schema: Schema, subject: str, headers: dict[str, str], body: bytes) -> Notification:
-    """What is read of a message that somebody stored."""
+    """What is read of a stored message."""
     entry = decode(schema, Stored(7, 8, subject, headers, body))
     assert isinstance(entry, Record), entry
     assert (entry.sequence, entry.stored_at_ns) == (7, 8)
@@ -165,7 +165,7 @@ def test_our_bodies_are_taken_as_they_are(value: object) -> None:
     ],
 )
 def test_unreadable_messages(subject: str, headers: dict[str, str]) -> None:
-    """A message that cannot be decoded is told as such, with its sequence."""
+    """A message that cannot be decoded is reported as such, with its sequence."""
     entry = decode(SCHEMAS["ev"], Stored(3, 4, subject, headers, b"1"))
     assert isinstance(entry, Unreadable)
     assert (entry.sequence, entry.stored_at_ns, entry.topic) == (3, 4, subject)

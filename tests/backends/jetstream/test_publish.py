@@ -61,7 +61,7 @@ async def test_many_in_flight(opened: Opener) -> None:
     assert sum(r.repeated for r in receipts) == 500
 
 
-async def test_a_repeat_is_told_after_a_pause_too(own: NatsServer) -> None:
+async def test_a_repeat_is_reported_after_a_pause_too(own: NatsServer) -> None:
     """A key that was used before is a repeat although NATS paused meanwhile: callers compare.
 
     Taken for our own second copy, it was acknowledged with the other notification's sequence.

@@ -60,7 +60,7 @@ async def test_waits_double_until_one_is_stored(connection: Connection) -> None:
 
 
 async def test_another_connection_is_another_chance(connection: Connection) -> None:
-    """NATS was started anew, or another node answers."""
+    """NATS was restarted, or another node answers."""
     stores = Stores(connection, None, clock=Clock())
     await stores.failed("EV", LATE, final=True)
     connection.generation += 1

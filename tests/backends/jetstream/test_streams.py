@@ -38,7 +38,7 @@ class Advisories:
 
 
 async def make(backend: JetStreamBackend, **settings: Json) -> None:
-    """Create the stream of ``ev`` as somebody else would."""
+    """Create the stream of ``ev`` as another program would."""
     body: dict[str, Json] = {"name": "EV", "subjects": ["ev.>"], **settings}
     await backend._connection.call("STREAM.CREATE.EV", body)
 

@@ -202,7 +202,7 @@ async def test_loss_shows_though_nothing_matches(opened: Opener) -> None:
 
 
 async def test_what_is_not_wanted_is_not_decoded(opened: Opener) -> None:
-    """Where the server cannot decide, the texts do: neither place nor payload is looked at."""
+    """Where the server cannot decide, the texts do: neither place nor payload is read."""
     backend = await opened()
     ring: Json = [[1, 2], [3, 4], [5, 6], [1, 2]]
     for day in ("20250706", "20250707", "20250706"):

@@ -124,7 +124,7 @@ async def test_a_stalled_consumer_is_rebuilt(
 
 
 class CountingStreams(Streams):
-    """Counts how often somebody looks at a stream; the watchdog does so while a tail is idle."""
+    """Counts how often a stream is inspected; the watchdog does so while a tail is idle."""
 
     looks = 0
 
@@ -167,7 +167,7 @@ def trimmed(max_messages: int) -> Catalogue:
     return Catalogue([replace(CATALOGUE.schemas["ev"], storage=policy)])
 
 
-async def test_trimmed_history_is_told(opened: Opener) -> None:
+async def test_trimmed_history_is_reported(opened: Opener) -> None:
     """A tail that needs what retention removed says so."""
     backend = await opened(trimmed(3))
     await append(backend, 10)
@@ -177,8 +177,8 @@ async def test_trimmed_history_is_told(opened: Opener) -> None:
         assert await take(tail, 10) == [8, 9, 10]
 
 
-async def test_a_replaced_stream_is_told(opened: Opener) -> None:
-    """Sequences that begin anew cannot continue an old position."""
+async def test_a_replaced_stream_is_reported(opened: Opener) -> None:
+    """Sequences that start over cannot continue an old position."""
     backend = await opened()
     await append(backend, 1)
     with pytest.raises(HistoryLost, match="was replaced"):

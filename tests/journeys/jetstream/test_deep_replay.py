@@ -117,7 +117,7 @@ async def replayed(client: Client, **window: str) -> list[Event]:
 async def test_a_deep_replay_says_what_the_log_would_have_said(
     nats: NatsServer, account: dict[str, Json], tmp_path: Path
 ) -> None:
-    """Filters, start and end points, the cap, frames: nothing tells from which tier it comes."""
+    """Filters, start and end points, the cap, frames: nothing shows from which tier it comes."""
     whole = chosen(nats, account, tmp_path / "lake")
     async with connected(whole) as client:
         for number in range(1, STORED + 1):

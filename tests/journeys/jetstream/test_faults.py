@@ -67,7 +67,7 @@ async def test_restart_during_a_storm(own: NatsServer) -> None:
 
 
 async def test_pause_during_a_storm(own: NatsServer) -> None:
-    """NATS hangs and goes on: nobody is told anything wrong and nothing is stored twice."""
+    """NATS hangs and goes on: no false answer is given and nothing is stored twice."""
     async with stormy(own, QUICK) as storm:
         await storm.publisher().publish(LAST)
         for wanted in FILTERS:

@@ -135,7 +135,7 @@ async def test_looking_at_nothing(
 async def test_looking_changes_no_stream(
     nats: NatsServer, account: dict[str, Json], tmp_path: Path
 ) -> None:
-    """Not even with a configuration that has lost the event types: they are told by name."""
+    """Not even with a configuration that has lost the event types: they are listed by name."""
     async with connected(chosen(nats, account, tmp_path / "lake")) as client:
         for name in ("alert", "latest"):
             await client.notify(name, {"region": "r"})

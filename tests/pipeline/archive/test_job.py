@@ -51,7 +51,7 @@ async def _filled(store: NatsServer, begin: int, end: int) -> None:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    """Wait for what the job tells; the first micro-batch takes long on a busy machine."""
+    """Wait for what the job reports; the first micro-batch takes long on a busy machine."""
     async with asyncio.timeout(120):
         while not holds():  # noqa: ASYNC110 - told from another thread
             await asyncio.sleep(0.05)
@@ -175,7 +175,7 @@ def test_tables_made_by_others_are_brought_up_to_date(
 def test_it_goes_on_through_an_outage_of_nats(
     spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
-    """Nor does it end when somebody stops its query; it does when it is told to."""
+    """Nor does it end when its query is stopped; it does when it is told to."""
     options = _options(store, tmp_path, once=False)
     _fill(store, 0, 5)
     told: list[ArchiveSnapshot] = []
@@ -207,7 +207,7 @@ def test_it_goes_on_through_an_outage_of_nats(
 def test_what_waiting_cannot_mend_ends_the_job(
     spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
-    """At once and in one line, also when it would run for ever; mended, it goes on."""
+    """At once and in one line, even if it would run for ever; once mended, it continues."""
     options = _options(store, tmp_path)
     _fill(store, 0, 5)
     _run(spark, options)

@@ -1,4 +1,4 @@
-"""What the archive job tells about itself, from what Spark tells about its micro-batches."""
+"""What the archive job reports, from what Spark reports of its micro-batches."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def _progress(
     text: bool = False,
     **counts: Any,
 ) -> dict[str, Any]:
-    """A micro-batch as Spark tells it; through Connect offsets are texts and counts a row."""
+    """A micro-batch as Spark reports it; through Connect offsets are texts and counts a row."""
 
     def offset(value: dict[str, int]) -> Any:
         return json.dumps(value) if text else value
@@ -66,7 +66,7 @@ def test_micro_batches_add_up() -> None:
 
 
 def test_looks_that_found_nothing_are_no_commits() -> None:
-    """Spark tells of them too; they refresh how far the log is."""
+    """Spark reports them too; they refresh how far the log is."""
     tally = ArchiveTally(Known({"a": Reach(10, 12)}, 50.0))
     assert tally.snapshot("starting", 60.0).lag_s == 10.0
     tally.add(_progress({"a": 11}, {"a": 11}, {"a": 11}), 61.0)
@@ -139,7 +139,7 @@ def test_prometheus_sees_the_last_snapshot() -> None:
         assert line in text.splitlines()
 
 
-def test_a_look_tells_the_lag_while_a_micro_batch_takes_its_time() -> None:
+def test_a_look_says_the_lag_while_a_micro_batch_takes_its_time() -> None:
     """What is announced meanwhile shows, with the age of the oldest that is not archived."""
     tally = ArchiveTally(Known({"a": Reach(4, 4)}))
     tally.look(Known({"a": Reach(4, 9), "b": Reach(0, 1)}, oldest=100.0), 130.0)

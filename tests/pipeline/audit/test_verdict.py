@@ -139,7 +139,7 @@ def test_many_ranges_become_few_without_losing_count(there: set[int], cap: int) 
 
 
 def test_ranges_are_cut_at_the_borders_of_blocks() -> None:
-    """So that every block can be judged alone."""
+    """So that every block can be decided alone."""
     assert list(cut(5, 26)) == [(5, 11), (12, 23), (24, 26)]
     assert list(cut(3, 2)) == []
 

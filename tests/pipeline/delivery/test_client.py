@@ -104,7 +104,7 @@ async def test_failures_are_tried_again_with_the_same_keys() -> None:
 
 
 async def test_an_endless_failure_is_an_error_in_the_end() -> None:
-    """After the last try the task fails, and the reason is told."""
+    """After the last try the task fails, and the reason is reported."""
     async with standing_in(lambda _: failure(503)) as server:
         pauses: list[float] = []
         with pytest.raises(NotSent, match=r"status 503 because \(tried 4 times\)"):

@@ -128,7 +128,7 @@ async def test_odd_texts_are_recognised(tmp_path: Path) -> None:
 
 
 async def test_what_was_there_before_is_not_taken_for_ours(tmp_path: Path) -> None:
-    """Equal notifications of somebody else, from before the first request, stand for nothing."""
+    """Equal notifications of another producer, from before the first request, stand for nothing."""
     async with connected(settings()) as client:
         url = client.running.url
         await deliver(url, tmp_path / "theirs", items(3, key="theirs"))

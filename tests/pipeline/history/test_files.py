@@ -110,7 +110,7 @@ def test_addresses(path: str, expected: str) -> None:
 
 
 def test_a_shelf_is_of_one_version(place: Place) -> None:
-    """Files and mark that were looked at do not change when the archive goes on."""
+    """Files and mark that were read do not change when the archive continues."""
     before: EventTypeSnapshot = look(place).of("mars")
     filled(place, [record(61)])
     assert (before.through, len(choose_files(before, LakeScope()))) == (60, 6)

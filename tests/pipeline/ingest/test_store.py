@@ -45,8 +45,8 @@ def rows(
     )
 
 
-def test_a_task_writes_good_rows_and_tells_what_is_missing(tmp_path: Path) -> None:
-    """Repeats are written once, rejected rows fill their place, gaps are told across batches."""
+def test_a_task_writes_good_rows_and_says_what_is_missing(tmp_path: Path) -> None:
+    """Repeats are written once, rejected rows fill their place, gaps show across batches."""
     batches = [rows([1, 2, 2, 5]), rows([5, 6, 9], bad=[6]), rows([3, 4], event_type="other")]
     report = write(Place(str(tmp_path)), iter(batches))
     assert [(f.event_type, f.rows, f.first, f.last) for f in report.written] == [

@@ -55,7 +55,7 @@ def test_what_arrived_is_remembered() -> None:
     assert known._timeout_timestamp == (BASE + KEPT_US) // 1000
 
 
-def test_a_late_part_is_told_once() -> None:
+def test_a_late_part_is_reported_once() -> None:
     """The alert names cycle, time and part; the state remembers that it was told."""
     known = state((json.dumps({"0": BASE}), False))
     (alert,) = call(known, frame(("6", 200, 100), ("0", 200, 100)))

@@ -187,7 +187,7 @@ async def test_a_server_without_the_event_type(tmp_path: Path) -> None:
             await asyncio.to_thread(check, options)
 
 
-def test_what_spark_tells_is_added_up() -> None:
+def test_what_spark_says_is_added_up() -> None:
     """Notifications are counted once, though two queries read them; alerts by kind."""
     outcome = LiveOutcome()
     for name in (RATES, CYCLES):

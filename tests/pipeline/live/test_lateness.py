@@ -18,7 +18,7 @@ def test_a_part_in_time_is_not_late() -> None:
 
 
 def test_a_cycle_is_late_once() -> None:
-    """The first due time that is missed makes the alert, and tells all that is missing then."""
+    """The first due time that is missed makes the alert, and lists all that is missing then."""
     cycle, lateness = find_lateness(
         Cycle(), [("0", 5)], [("12", 30), ("0", 10), ("6", 20), ("3", 20)]
     )

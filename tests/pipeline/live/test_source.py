@@ -86,7 +86,7 @@ def test_what_falls_due(store: NatsServer) -> None:
 
 
 def test_after_a_long_absence(store: NatsServer) -> None:
-    """What fell due meanwhile is told, but nothing from before the last week."""
+    """What fell due meanwhile is reported, but nothing from before the last week."""
     watch = Watch()
     made = reader(store, watch, EVENING)
     watch.s = DAY + 30 * DAY_S

@@ -1,4 +1,4 @@
-"""The plan of the maintenance job, made of what the table's log tells."""
+"""The plan of the maintenance job, made from the table's log."""
 
 from collections import Counter
 from datetime import date, timedelta

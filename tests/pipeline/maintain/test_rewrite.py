@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_leaves_nothing_behind(tmp_path: Path) -> Non
 
 
 def test_a_file_with_too_few_rows_is_not_replaced(tmp_path: Path) -> None:
-    """What the table tells must be found, or nothing is done."""
+    """What the table lists must be found, or nothing is done."""
     place = _lake(tmp_path, files=2)
     files = inventory(table_of(place))
     answer = rewrite_files(place, _task(files, hidden=((3, 3),), count=0))

@@ -184,5 +184,5 @@ def test_an_object_store(spark: SparkSession, place: Place) -> None:
     ("path", "remote"), [("/out", False), ("file:///out", False), ("s3://bucket/out", True)]
 )
 def test_folders(path: str, remote: bool) -> None:
-    """An object store is told by its URL."""
+    """An object store is recognised by its URL."""
     assert Folder(path).remote is remote

@@ -44,7 +44,7 @@ from aviso_server.pipeline.report.scale import (
         (percent(1, 3), "33 %"),
     ],
 )
-def test_numbers_are_told_in_units_that_fit(shown: str, text: str) -> None:
+def test_numbers_are_reported_in_units_that_fit(shown: str, text: str) -> None:
     """Two or three digits are enough."""
     assert shown == text
 
@@ -103,13 +103,13 @@ def test_a_place_counts_in_the_cells_that_it_touches() -> None:
 
 
 def test_the_map_shows_what_lies_beyond_its_usual_edge() -> None:
-    """Antarctica is cut off unless somebody announces it."""
+    """Antarctica is cut off unless it is announced."""
     assert 'viewBox="0 60 3600 1480"' in world({(0, 0): 5, (0, 2): 5}, side=2)
     assert 'viewBox="0 60 3600 1740"' in world({(-90, 0): 5}, side=2)
     assert world({(0, 0): 5, (0, 2): 5}, side=2).count("M1800 880h40v20h-40z") == 1
 
 
-def test_findings_are_told_by_cycle_with_what_they_have_in_common() -> None:
+def test_findings_are_reported_by_cycle_with_what_they_have_in_common() -> None:
     """Sixty steps of one stream are one line."""
     rows = [
         {

@@ -1,4 +1,4 @@
-"""What is expected is learned from earlier days; what is late or missing is told. No Spark."""
+"""What is expected is learned from earlier days; what is late or missing is reported. No Spark."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_what_is_not_over_its_limit_yet_is_due() -> None:
 
 
 def test_only_the_days_before_a_day_count_for_it() -> None:
-    """Judged anew next week, the same day gets the same verdict."""
+    """Judged again next week, the same day gets the same verdict."""
     past = dict.fromkeys(range(10), 100.0)
     later = dict.fromkeys(range(11, 30), 50_000.0)
     assert _assessed(past, 10) == _assessed({**past, **later}, 10)

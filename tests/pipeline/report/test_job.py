@@ -219,7 +219,7 @@ def test_a_report_that_fails_leaves_the_last_one(
     assert {path.name for path in options.output.parent.iterdir()} == {"lake", "report.html"}
 
 
-def test_what_cannot_be_reported_is_told_before_spark_starts(options: ReportOptions) -> None:
+def test_what_cannot_be_reported_is_reported_before_spark_starts(options: ReportOptions) -> None:
     """Bad paths, unknown event types, periods that end before they begin."""
     output = options.output
     for wrong, words in (
@@ -234,7 +234,7 @@ def test_what_cannot_be_reported_is_told_before_spark_starts(options: ReportOpti
     check(options)
 
 
-def test_the_command_tells_wrong_usage_from_failure(options: ReportOptions) -> None:
+def test_the_command_distinguishes_wrong_usage_from_failure(options: ReportOptions) -> None:
     """2 and 1, with one line and no page."""
     lake, output = ["--lake", options.place.path], ["--output", str(options.output)]
     for arguments, code, words in (

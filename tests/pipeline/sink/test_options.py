@@ -44,7 +44,7 @@ def test_credentials_are_not_shown() -> None:
         ({**GOOD, "url": "http://host:x"}, ["url is http"]),
     ],
 )
-def test_every_fault_is_told(options: dict[str, str], faults: list[str]) -> None:
+def test_every_fault_is_reported(options: dict[str, str], faults: list[str]) -> None:
     """Unknown, missing and bad options are refused together, without repeating secrets."""
     with pytest.raises(BadSinkOptions) as caught:
         parse_options(options)

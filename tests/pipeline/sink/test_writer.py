@@ -152,7 +152,7 @@ async def test_rejected_rows_are_kept_with_the_reason(tmp_path: Path) -> None:
 
 
 async def test_a_write_may_fail_for_a_rejected_row() -> None:
-    """onReject=fail needs no dead letters, and tells what was wrong."""
+    """onReject=fail needs no dead letters, and says what was wrong."""
     async with connected(settings()) as client:
         made = sink(client.running.url, onReject="fail")
         sent = await write(made, rows(1), rows(3, event_type="nope"))

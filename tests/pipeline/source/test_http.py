@@ -140,7 +140,7 @@ async def test_required_fields_are_asked_for() -> None:
 
 
 async def test_credentials() -> None:
-    """A token opens what is protected; without it the refusal is told, and no secret is."""
+    """A token opens what is protected; without it the refusal is reported, and no secret."""
     async with connected(settings({"auth": proxy_auth()}, schemas=PROTECTED)) as client:
         good = token(READ_ONLY)
         assert (await read(client, "members", token=good)).num_rows == 0
@@ -244,7 +244,7 @@ async def test_questions_are_asked_again() -> None:
 
 
 @pytest.mark.parametrize(("status", "words"), [(429, "limits how often"), (403, "may not read")])
-async def test_refusals_are_told_at_once(status: int, words: str) -> None:
+async def test_refusals_are_reported_at_once(status: int, words: str) -> None:
     """Asking again would not help."""
     async with shaky() as (url, server):
         reader = batch(url=url, eventType="x", startingSequence="1")

@@ -160,7 +160,7 @@ def test_a_stream_goes_on_from_its_checkpoint(
     assert source["latestOffset"] == source["endOffset"]
 
 
-def test_a_missing_installation_is_told(tmp_path: Path) -> None:
+def test_a_missing_installation_is_reported(tmp_path: Path) -> None:
     """An executor without the package says what to install, not just that a module is missing."""
     parcel = tmp_path / "reader"
     parcel.write_bytes(_by_value(batch(servers="nats://h", eventType="ev")))

@@ -37,7 +37,7 @@ def test_every_job(connect: str, tmp_path: Path) -> None:
 
 
 def test_the_archive_until_it_is_stopped(connect: str, tmp_path: Path) -> None:
-    """It goes on until it is told to stop; progress is told as anywhere."""
+    """It runs until it is told to stop; progress is reported as anywhere."""
     place = Place(str(tmp_path / "job" / "lake"))
     with nats_server(tmp_path / "nats") as server:
         asyncio.run(_fill(server.url, 0, 100))

@@ -33,7 +33,7 @@ def test_names_that_only_look_like_ours_are_not_believed() -> None:
         assert read_failure(f"Traceback (most recent call last):\n{name}: x").kind is None
 
 
-def test_other_errors_are_told_in_one_line() -> None:
+def test_other_errors_are_reported_in_one_line() -> None:
     """Python's by the last line of the traceback, Java's by the first line."""
     python = (
         "Boom: Traceback (most recent call last):\n  File x\n    y\nbuiltins.OSError: no space\n"

@@ -30,7 +30,7 @@ def test_versions_are_read_from_notes_or_asked_for(
 
 
 def test_java_home_comes_first_then_the_path_then_the_usual_places(tmp_path: Path) -> None:
-    """Somebody's explicit choice wins; one that is too old is passed over."""
+    """An explicit choice wins; one that is too old is passed over."""
     chosen = _java(tmp_path / "chosen", "21")
     on_path = _java(tmp_path / "on_path", "18")
     for version in ("25", "17", "11"):
@@ -43,7 +43,7 @@ def test_java_home_comes_first_then_the_path_then_the_usual_places(tmp_path: Pat
 
 
 def test_the_message_says_how_to_install_it(tmp_path: Path) -> None:
-    """None, or only an old one: the message tells which, and what to type."""
+    """None, or only an old one: the message says which, and what to type."""
     with pytest.raises(JavaMissing, match="no Java was found") as none:
         find_java({}, [])
     for text in ("apt-get install openjdk-17-jre-headless", "dnf install", "brew", "JAVA_HOME"):

@@ -36,7 +36,7 @@ class Batch:
 
 @dataclass
 class Run:
-    """A streaming query of Spark's that is over as soon as it is looked at, and its writer."""
+    """A streaming query of Spark's that is over at the first look, and its writer."""
 
     batches: Sequence[int] = ()
     error: Exception | None = None

@@ -29,7 +29,7 @@ def test_the_lake_has_a_place_and_a_pace(change: dict[str, Json], expected: list
 
 
 def test_a_lake_needs_a_log_that_outlives_the_process() -> None:
-    """Sequences in memory begin anew with every start: archived ones would clash."""
+    """Sequences in memory start over with every start: archived ones would clash."""
     raw = configuration(notification_backend={"kind": "in_memory"}, lake={"path": "var/lake"})
     assert messages(raw) == ["lake needs notification_backend.kind jetstream"]
 

@@ -75,7 +75,7 @@ def test_a_policy_needs_a_topic() -> None:
 
 
 def test_in_memory_supports_no_policy() -> None:
-    """Every set key is told in key order; a boolean set to false counts as set."""
+    """Every set key is reported in key order; a boolean set to false counts as set."""
     policy: Json = {
         "compression": False,
         "allow_duplicates": False,

@@ -20,7 +20,7 @@ CLOUD: Json = {"type": "PointCloudHandler", "required": True}
     ],
 )
 def test_key_order_names_declared_fields_once(order: Json, expected: list[str]) -> None:
-    """Each rule has its literal message and is told once per name."""
+    """Each rule has its literal message and is reported once per name."""
     raw = with_schema(topic={"base": "mars", "key_order": order})
     assert messages(raw) == [f"Schema 'mars' topic.key_order {why}" for why in expected]
 

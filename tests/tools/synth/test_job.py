@@ -136,7 +136,7 @@ async def test_a_server_takes_it(tmp_path: Path) -> None:
     assert outcome.counts["mars"] == len(found)
 
 
-async def test_a_server_with_other_event_types_is_told_from_the_first() -> None:
+async def test_a_server_with_other_event_types_is_reported_from_the_first() -> None:
     """The error says what the server said, and what it should serve."""
     async with connected(parse_settings(document())) as client:
         server = parse_options({"url": client.running.url, "onReject": "fail"})
