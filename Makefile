@@ -20,6 +20,9 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
 QUICK  := not (slow or spark or browser)
 
+# Images often forbid byte code. The tests start hundreds of Pythons, and each would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup run java browser test check quick format format-check lint types imports spelling unit \
   faults soak bench pictures wheel lock clean
 
