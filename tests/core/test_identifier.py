@@ -1,9 +1,12 @@
 """Identifiers: presence rules and the order of errors."""
 
+from dataclasses import replace
+
 import pytest
 from support.config import settings
 
 from aviso_server.core.errors import InvalidRequest
+from aviso_server.core.fields.known import MAX_LENGTH, MAX_TEXTS
 from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
 from aviso_server.core.identifier import (
     check_spatial,
@@ -200,3 +203,26 @@ def test_endpoint_level_spatial_checks() -> None:
     with pytest.raises(InvalidRequest, match="pair or compatible string: latitude 91 is"):
         check_spatial({"point": "91,0"})
     check_spatial({"polygon": None})
+
+
+def test_what_was_read_before_reads_the_same() -> None:
+    """Canonical texts are remembered as texts only: 1, 1.0 and true stay three values."""
+    schema = replace(EXTREME)
+    region = {**GOOD, "severity": "4"}
+    for severity in ("4", 4, "+4", "04", 4):
+        assert read_identifier(schema, {**region, "severity": severity}).values["severity"] == "4"
+    for wrong in (4.5, True, None, [4], {"eq": 4}, "four"):
+        with pytest.raises(InvalidRequest) as caught:
+            read_identifier(schema, {**region, "severity": wrong})
+        assert caught.value.field == "severity"
+    assert set(schema.texts["severity"]) == {"4", "+4", "04"}
+
+
+def test_what_is_remembered_of_a_field_is_bounded() -> None:
+    """Clients choose the texts: neither many of them nor long ones are kept."""
+    texts = replace(DISS).texts["destination"]
+    for number in range(2 * MAX_TEXTS):
+        assert texts[f"FOO{number}"] == f"FOO{number}"
+    assert len(texts) <= MAX_TEXTS
+    assert texts["X" * (MAX_LENGTH + 1)] == "X" * (MAX_LENGTH + 1)
+    assert max(map(len, map(str, texts))) <= MAX_LENGTH

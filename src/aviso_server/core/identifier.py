@@ -6,7 +6,7 @@ declared fields in schema order.
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.errors import InvalidRequest
@@ -23,8 +23,7 @@ Values = Mapping[str, Json]
 _FILTER_POLYGON = PolygonField(name="polygon", required=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(NamedTuple):
     """What a notification is about."""
 
     values: Mapping[str, str]
@@ -63,6 +62,17 @@ def read_identifier(schema: Schema, identifier: Values) -> Identifier:
                 for name in sorted(identifier)
             }
         )
+    texts = schema.texts
+    if identifier.keys() == texts.keys():
+        try:
+            return Identifier({name: known[identifier[name]] for name, known in texts.items()})
+        except (InvalidRequest, TypeError):
+            pass  # something is wrong, and what comes first in the schema is reported
+    return _read_in_order(schema, identifier)
+
+
+def _read_in_order(schema: Schema, identifier: Values) -> Identifier:
+    """Field by field as the schema has them, so that the first fault is raised."""
     _refuse_unknown(identifier, schema.by_name.keys(), Operation.NOTIFY)
     values: dict[str, str] = {}
     geometry: Geometry | None = None
@@ -75,7 +85,7 @@ def read_identifier(schema: Schema, identifier: Values) -> Identifier:
             raise _no_constraint(name)
         try:
             if isinstance(field, ScalarField):
-                values[name] = field.canonical(scalar_text(name, value))
+                values[name] = schema.texts[name][scalar_text(name, value)]
             else:
                 geometry = field.parse(_not_null(name, value))
         except InvalidRequest as error:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from aviso_server.core.errors import InvalidRequest, UnknownEventType
-from aviso_server.core.fields.field import Field
+from aviso_server.core.fields.field import Field, ScalarField
+from aviso_server.core.fields.known import KnownTexts
 from aviso_server.core.fields.place import PointCloudField, PolygonField
 from aviso_server.core.json import Json
 
@@ -70,6 +72,12 @@ class Schema:
             if isinstance(item, PolygonField | PointCloudField):
                 return item
         return None
+
+    @cached_property
+    def texts(self) -> Mapping[str, KnownTexts]:
+        """Canonical texts by field, of those whose values are text; in name order."""
+        scalars = (item for item in self.fields if isinstance(item, ScalarField))
+        return {item.name: KnownTexts(item) for item in sorted(scalars, key=attrgetter("name"))}
 
     @cached_property
     def stream(self) -> str:

@@ -81,7 +81,8 @@ def tokens_of(
     names = schema.token_fields
     if names is None:
         names = tuple(sorted(identifier))
-    tokens = (schema.base, *(_value(name, identifier, geometry) for name in names))
+    known = {**identifier, "polygon": geometry.text} if isinstance(geometry, Area) else identifier
+    tokens = (schema.base, *map(known.__getitem__, names))
     # A character takes at most four bytes, encoded or not: short topics need not be measured.
     if 4 * sum(map(len, tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
         return tokens
@@ -97,12 +98,6 @@ def _encoded_bytes(token: str) -> int:
     """The length of an encoded token, without encoding what will be refused."""
     raw = token.encode()
     return len(raw) + 2 * (len(raw) - len(raw.translate(None, _UNSAFE_BYTES)))
-
-
-def _value(name: str, identifier: Mapping[str, str], geometry: Geometry | None) -> str:
-    if name == "polygon" and isinstance(geometry, Area):
-        return geometry.text
-    return identifier[name]
 
 
 def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
