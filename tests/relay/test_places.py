@@ -7,6 +7,7 @@ import pytest
 from backends.contract import notification
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from support.places import zigzag
 from support.relay import Relay, asked, relay
 
@@ -23,7 +24,7 @@ CLOSE = Area.of(zigzag(400, 2**-46))
 
 def record(sequence: int, geometry: Geometry | None) -> Record:
     """A stored notification somewhere."""
-    return Record(sequence, 0, replace(notification({"region": "n"}), geometry=geometry))
+    return Record(sequence, 0, structs.replace(notification({"region": "n"}), geometry=geometry))
 
 
 @given(st.lists(st.sampled_from([None, SMALL, LARGE])), st.sampled_from([SMALL, LARGE]))
@@ -47,7 +48,7 @@ def test_filters_without_a_place_are_one_run() -> None:
 
 
 async def _publish(world: Relay, area: Area, key: str) -> None:
-    item = replace(notification({"region": "n"}), geometry=area)
+    item = structs.replace(notification({"region": "n"}), geometry=area)
     await world.backend.append(item, key=key)
 
 

@@ -11,6 +11,7 @@ import pytest
 from backends.contract import notification
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.faults import FaultyBackend
 from support.fuzz import examples
 from support.relay import NOW_NS, Reader, Relay, asked, relay
@@ -92,7 +93,7 @@ class Simulation:
         self.log.append(region)
         item = notification({"region": region})
         if self.places:
-            item = replace(item, geometry=AREAS[region])
+            item = structs.replace(item, geometry=AREAS[region])
         appended = await self.world.backend.append(item, key=f"seam-{len(self.log)}")
         assert appended.sequence == len(self.log)
 

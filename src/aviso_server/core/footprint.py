@@ -66,10 +66,10 @@ def of_entry(entry: Entry) -> int:
 
 def of_notification(notification: Notification) -> int:
     """Bytes that a notification takes once it is stored."""
-    size = RECORD + len(notification.payload)
-    size += _texts(notification.tokens)
-    size += _texts(notification.identifier) + _texts(notification.identifier.values())
-    return size + (0 if notification.geometry is None else _place(notification.geometry))
+    tokens, identifier = notification.tokens, notification.identifier
+    size = RECORD + len(notification.payload) + TEXT * (len(tokens) + 2 * len(identifier))
+    size += sum(map(len, tokens)) + sum(map(len, identifier)) + sum(map(len, identifier.values()))
+    return size if notification.geometry is None else size + _place(notification.geometry)
 
 
 def of_key(key: str) -> int:
@@ -93,10 +93,6 @@ def of_stream(wanted: Filter) -> int:
         area = wanted.spatial.area
         size += PLACE + FILTER_POINT * len(area.points) + len(area.text)
     return size
-
-
-def _texts(texts: Iterable[str]) -> int:
-    return sum(TEXT + len(text) for text in texts)
 
 
 def _place(geometry: Geometry) -> int:

@@ -1,14 +1,19 @@
-"""The central values: a notification, and the record it becomes when stored."""
+"""The central values: a notification, and the record it becomes when stored.
+
+They are structs, and unknown to the garbage collector: nothing in them can lead back to them. A
+server makes and keeps more of these than of anything else, and a dataclass takes four times as long
+to make.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from aviso_server.core.geometry import Geometry
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True, gc=False):
     """One validated fact, ready to be stored."""
 
     event_type: str
@@ -27,8 +32,7 @@ class Notification:
         return ".".join(self.tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, gc=False):
     """A stored notification: the same thing whichever tier it was read from."""
 
     sequence: int
@@ -37,8 +41,7 @@ class Record:
     notification: Notification
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
     """A stored message that cannot be turned back into a notification."""
 
     sequence: int

@@ -1,11 +1,10 @@
 """The number that stands for a row's content."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support.lake import record
 
 from aviso_server.core.geometry import Area
@@ -22,7 +21,7 @@ def _hash(item: Record, *, places: bool = True) -> int:
 
 
 def _with(item: Record, **changes: object) -> Record:
-    return replace(item, notification=replace(item.notification, **changes))  # type: ignore[arg-type]
+    return replace(item, notification=replace(item.notification, **changes))
 
 
 BASE = record(7, identifier={"a": "1", "b": "23"}, geometry=Area.of(RING))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from pyspark.sql import SparkSession
 from support.lake import filled, record, table_of
 from support.nats import NatsServer
@@ -126,7 +127,7 @@ def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, place
     (ours,) = rows.filter(rows["time"].is_valid()).combine_chunks().to_batches()
     records = [item for item in batch_to_records(ours) if item.notification.event_type == "ev"]
     changed = [
-        replace(item, notification=replace(item.notification, payload=b"0"))
+        structs.replace(item, notification=structs.replace(item.notification, payload=b"0"))
         if item.sequence == 4
         else item
         for item in records

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from pyspark.sql import SparkSession
 from support.config import document
 from support.lake import filled, record
@@ -56,7 +57,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def _record(n: int) -> Record:
     same = n - (n % 3 == 0)
     made = record(n, "ev", identifier={"region": str(same % 5)})
-    return replace(made, notification=replace(made.notification, payload=b'{"n":%d}' % same))
+    return structs.replace(
+        made, notification=structs.replace(made.notification, payload=b'{"n":%d}' % same)
+    )
 
 
 def expected(*sequences: int) -> list[str]:

@@ -1,10 +1,9 @@
 """CloudEvents back into records."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support import draws
 from support.config import settings
 

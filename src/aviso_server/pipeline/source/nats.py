@@ -11,8 +11,9 @@ needs no such query.
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
