@@ -24,7 +24,7 @@ Examples:
 
 \b
 With --config or --servers every sequence that the log still has is compared, by content. Without
-them only the lake is looked at. Nothing is written but the report.
+them only the lake is examined. Nothing is written but the report.
 
 \b
 Exit code 0: complete. 3: there are findings, named on stdout and in the report. 1: the audit could

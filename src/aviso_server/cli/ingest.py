@@ -39,14 +39,14 @@ Examples:
       --to lake --lake var/lake
 
 \b
-Every row is judged by the rules of the configuration. Rows that are not notifications go to the
+Every row is validated by the rules of the configuration. Rows that are not notifications go to the
 folder of dead letters with source, line, field and reason. Good ones are published in the order of
 time, or, with --to lake, written under the sequences and times they bring. Running it again is
 harmless: what is in stays in once.
 
 \b
-Exit code 0: done; rejected rows are told. 1: it failed or too many rows were rejected, one line on
-stderr says why. 2: wrong usage.
+Exit code 0: done; rejected rows are listed. 1: it failed or too many rows were rejected, one line
+on stderr says why. 2: wrong usage.
 """
 
 Format: TypeAlias = Literal["ndjson", "csv", "parquet", "jetstream", "lake"]

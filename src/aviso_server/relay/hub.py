@@ -273,7 +273,7 @@ class _Stream:
             # If its group is offered it below, ``Subscription.take`` leaves it out.
             self.position = entry.sequence
             if isinstance(entry, Unreadable):
-                # It has no fields to compare. Everybody is told rather than nobody.
+                # It has no fields to compare. It is shown to everybody rather than to nobody.
                 matched = self._index.groups()
             else:
                 matched = await self._matching(entry.notification)
