@@ -46,7 +46,6 @@ def _settings(jetstream: dict[str, Json] | None = None, **lake: Json) -> Setting
     [
         # Help comes at once, and no command loads what only another needs.
         ("cli.commands", ("pyspark", "pyarrow", "deltalake", "numpy", "pydantic", "structlog")),
-        ("cli.serve", ("pyspark", "pyarrow", "deltalake")),
         ("lake.lake", ("pyspark", "pandas")),
         # Spark starts Python processes for all it asks of a source; few of them open the log.
         ("pipeline.datasource", ("nats", "aiohttp", "structlog", "pandas", "deltalake")),

@@ -13,7 +13,6 @@ from aviso_server.cli.banner import banner
 from aviso_server.cli.options import option
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.json import Json
-from aviso_server.server import workers as crew
 from aviso_server.server.serve import Running, run
 from aviso_server.settings import Fault, Origin, SettingsError
 from aviso_server.telemetry import log
@@ -77,6 +76,9 @@ def serve(config: ConfigGroup, chosen: ServeGroup) -> None:
         typer.echo(text, err=True)
 
     if chosen.workers > 1:
+        # One process needs neither a supervisor nor, with everything in memory, a NATS client.
+        from aviso_server.server import workers as crew  # noqa: PLC0415
+
         raise typer.Exit(crew.run(settings, chosen.workers, started=started, origin=origin))
     raise typer.Exit(run(settings, started=started, origin=origin))
 

@@ -9,22 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
-from yarl import URL
 
 from aviso_server import __version__
-from aviso_server.auth.access import AccessRules
-from aviso_server.auth.authotron import Direct, DirectOptions
-from aviso_server.auth.destinations import Destinations, EcpdsOptions
-from aviso_server.auth.ecpds import EcpdsPlugin, Memory
 from aviso_server.auth.gate import Gate
-from aviso_server.auth.identity import Authenticator
-from aviso_server.auth.keyring import FixedKeys, KeySet, KeySource, PemFile
-from aviso_server.auth.keys import BadKey, shared_secret
-from aviso_server.auth.outbound import Outbound, Timeouts, fetch
-from aviso_server.auth.proxy import TrustedProxy
-from aviso_server.auth.token import TokenCheck
 from aviso_server.backends.backend import Backend
-from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import (
     CannotStart,
     Embedded,
@@ -54,7 +42,7 @@ from aviso_server.relay.query import StreamRules
 from aviso_server.relay.readers import Readers
 from aviso_server.relay.totals import Retention
 from aviso_server.settings import Settings
-from aviso_server.settings.model import JetStream, NotificationBackend
+from aviso_server.settings.model import InMemory, JetStream, NotificationBackend
 from aviso_server.telemetry import log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export, ExportMissing, ExportOptions, open_export
@@ -66,14 +54,6 @@ if TYPE_CHECKING:
 
 STORE_BATCH = 250
 """Entries read from JetStream at a time: measured fastest (docs/decisions/0003)."""
-
-
-MAX_KEY_SET_BYTES = 262_144
-"""Of a JSON Web Key Set; real ones have a few thousand."""
-
-
-MIN_SECRET_BYTES = 32
-"""What RFC 7518 wants of an HS256 secret; shorter ones work, with a warning."""
 
 
 class StartFailed(Exception):
@@ -94,14 +74,20 @@ async def open_backend(
     started by our supervisor.
     """
     chosen = settings.notification_backend
-    if chosen.kind == JetStreamBackend.kind:
-        try:
-            options = replace(jetstream_options(settings), pace=pace or Pace(), store=store)
-            marks = None if lake is None else lake.mark
-            return await JetStreamBackend.open(options, settings.catalogue, marks=marks)
-        except CannotStart as error:
-            raise StartFailed(str(error)) from error
-    limits = chosen.in_memory
+    if chosen.kind == MemoryBackend.kind:
+        return _open_memory(chosen.in_memory)
+    # A server that keeps everything in memory has no use for a NATS client.
+    from aviso_server.backends.jetstream.backend import JetStreamBackend  # noqa: PLC0415
+
+    try:
+        options = replace(jetstream_options(settings), pace=pace or Pace(), store=store)
+        marks = None if lake is None else lake.mark
+        return await JetStreamBackend.open(options, settings.catalogue, marks=marks)
+    except CannotStart as error:
+        raise StartFailed(str(error)) from error
+
+
+def _open_memory(limits: InMemory) -> MemoryBackend:
     structlog.get_logger().info(
         "Keeping notifications in memory: one process, lost on restart",
         event_name="backend.in_memory.initialization.started",
@@ -201,7 +187,7 @@ def build_sources(
         polygon_text=settings.application.polygon_output == "string",
     )
     keep = None
-    if settings.notification_backend.kind == JetStreamBackend.kind:
+    if settings.notification_backend.kind != MemoryBackend.kind:
         jetstream = settings.notification_backend.jetstream
         keep = Keep(
             recent_bytes=jetstream.memory_tail_bytes,
@@ -235,7 +221,7 @@ def build_services(
             lake=lake,
             others=settings.notification_backend.kind == MemoryBackend.kind,
         ),
-        gate=build_gate(settings, sources.metrics) if settings.auth.enabled else None,
+        gate=_gate(settings, sources.metrics) if settings.auth.enabled else None,
         now_ns=time.time_ns,
         journal=structlog.get_logger().bind(),
         limits=Limiter(limit_bounds(settings), time.monotonic),
@@ -249,6 +235,17 @@ def build_services(
         version=__version__,
         metrics_port=settings.metrics.port if settings.metrics.enabled else None,
     )
+
+
+def _gate(settings: Settings, metrics: Metrics) -> Gate:
+    # A server without access control has no use for cryptography.
+    from aviso_server.auth.keys import BadKey  # noqa: PLC0415
+    from aviso_server.server.gate import build_gate  # noqa: PLC0415
+
+    try:
+        return build_gate(settings, metrics)
+    except BadKey as error:
+        raise StartFailed(str(error)) from error
 
 
 def limit_bounds(settings: Settings) -> Allowance:
@@ -297,70 +294,6 @@ def open_otlp(settings: Settings) -> Export | None:
         raise StartFailed(str(error)) from error
 
 
-def build_gate(settings: Settings, metrics: Metrics) -> Gate:
-    """Access control as configured; StartFailed when a key cannot be used."""
-    auth = settings.auth
-    keys = Outbound(Timeouts(auth.timeout_ms / 1000), max_bytes=MAX_KEY_SET_BYTES)
-    tokens = TokenCheck(_key_sources(settings, keys), now_ns=time.time_ns)
-    authenticator: Authenticator = TrustedProxy(tokens)
-    if auth.mode == Direct.mode:
-        options = DirectOptions(auth.auth_o_tron_url, auth.timeout_ms / 1000, auth.cache_seconds)
-        authenticator = Direct(options, tokens, now_ns=time.time_ns)
-    return Gate(
-        authenticator=authenticator,
-        rules=AccessRules(auth.admin_roles),
-        now_ns=time.time_ns,
-        ecpds=_ecpds(settings, metrics),
-        metrics=metrics,
-        closers=(keys.close,),
-    )
-
-
-def _key_sources(settings: Settings, outbound: Outbound) -> list[KeySource]:
-    """Every key that is configured; tokens are checked with those of their algorithm."""
-    auth = settings.auth
-    sources: list[KeySource] = []
-    try:
-        if secret := auth.jwt_secret.get_secret_value():
-            sources.append(FixedKeys(shared_secret(secret)))
-            if len(secret.encode()) < MIN_SECRET_BYTES:
-                structlog.get_logger().warning(
-                    "auth.jwt_secret is short and can be guessed; use 32 random bytes or more",
-                    event_name="startup.auth.short_secret",
-                )
-        if auth.public_key_file:
-            sources.append(PemFile(Path(auth.public_key_file), clock=time.monotonic))
-    except BadKey as error:
-        raise StartFailed(f"a key of the 'auth' section cannot be used: {error}") from error
-    except OSError as error:
-        raise StartFailed(f"auth.public_key_file cannot be read: {error.strerror}") from error
-    if auth.jwks_url:
-        address = URL(auth.jwks_url)
-        sources.append(KeySet(lambda: fetch(outbound, address), clock=time.monotonic))
-    return sources
-
-
-def _ecpds(settings: Settings, metrics: Metrics) -> EcpdsPlugin | None:
-    """The plugin, if an event type uses it; its section was checked only then."""
-    chosen = settings.ecpds
-    schemas = settings.catalogue.schemas.values()
-    if chosen is None or not any(item.access and item.access.plugins for item in schemas):
-        return None
-    destinations = Destinations(
-        EcpdsOptions(
-            servers=chosen.servers,
-            username=chosen.username,
-            password=chosen.password.get_secret_value(),
-            target_field=chosen.target_field,
-            strict=chosen.partial_outage_policy == "strict",
-            request_timeout_s=chosen.request_timeout_seconds,
-            connect_timeout_s=chosen.connect_timeout_seconds,
-        )
-    )
-    memory = Memory(chosen.cache_ttl_seconds, chosen.max_entries)
-    return EcpdsPlugin(destinations, chosen.match_key, memory, metrics=metrics)
-
-
 def describe_store(settings: Settings) -> str:
     """Where history is kept, as text."""
     chosen = settings.notification_backend
@@ -402,7 +335,7 @@ def _recovery(settings: Settings) -> Recovery:
 def _rules(settings: Settings) -> StreamRules:
     watch = settings.watch_endpoint
     delay_s = watch.replay_batch_delay_ms / 1000
-    remote = settings.notification_backend.kind == JetStreamBackend.kind
+    remote = settings.notification_backend.kind != MemoryBackend.kind
     return StreamRules(
         heartbeat_s=watch.sse_heartbeat_interval_sec,
         max_duration_s=watch.connection_max_duration_sec,

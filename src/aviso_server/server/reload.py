@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from signal import SIGHUP
+from typing import Protocol, runtime_checkable
 
 import structlog
 from pydantic import BaseModel
 
-from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.metered import unmetered
+from aviso_server.core.schema import Catalogue
 from aviso_server.http.services import Services
 from aviso_server.http.site import Site
 from aviso_server.http.tls import BadTls
@@ -52,6 +53,13 @@ class ReloadRefused(Exception):
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
         self.reasons = reasons
+
+
+@runtime_checkable
+class _Configured(Protocol):
+    """A backend that keeps a stream for every event type."""
+
+    def adopt(self, catalogue: Catalogue) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,7 @@ class Live:
         services.catalogue = fresh.catalogue
         services.administration = replace(services.administration, catalogue=fresh.catalogue)
         backend = unmetered(services.backend)
-        if isinstance(backend, JetStreamBackend):
+        if isinstance(backend, _Configured):
             backend.adopt(fresh.catalogue)
         services.limits.bounds = limit_bounds(fresh)
         services.sources.readers.limit = fresh.limits.max_history_reads

@@ -48,7 +48,7 @@ from aviso_server.server.build import (
 )
 from aviso_server.server.reload import Live, reload, reloading
 from aviso_server.settings import Origin, Settings, redact_settings
-from aviso_server.telemetry import exposition, log
+from aviso_server.telemetry import log
 from aviso_server.telemetry.cells import Cells
 from aviso_server.telemetry.export import Export
 from aviso_server.telemetry.lag import LoopWatch
@@ -170,8 +170,7 @@ async def serving(
         if cells is not None:
             stack.callback(asyncio.create_task(_sampling(sample)).cancel)
         elif metrics.cells is not None:
-            page = partial(_page, metrics.cells, sample)
-            listening = metrics_listener(settings, page)
+            listening = metrics_listener(settings, _page(metrics.cells, sample))
             services.metrics_port = await lasting.enter_async_context(listening)
         address = settings.application.host, settings.application.port
         listener = bind(*address, shared=shared)
@@ -299,10 +298,16 @@ async def metrics_listener(
         yield listener.getsockname()[1]
 
 
-async def _page(cells: Cells, sample: Callable[[], None]) -> bytes:
+def _page(cells: Cells, sample: Callable[[], None]) -> Callable[[], Awaitable[bytes]]:
     """The metrics of this process; rendered in a thread, for requests must not wait for it."""
-    sample()
-    return await asyncio.to_thread(exposition.render, cells.snapshot(), [os.getpid()])
+    # A server without metrics has no use for their format.
+    from aviso_server.telemetry.exposition import render  # noqa: PLC0415
+
+    async def page() -> bytes:
+        sample()
+        return await asyncio.to_thread(render, cells.snapshot(), [os.getpid()])
+
+    return page
 
 
 async def _sampling(sample: Callable[[], None]) -> NoReturn:
