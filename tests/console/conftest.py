@@ -1,7 +1,7 @@
 """One browser and one server for the tests of the console, in each of two workers.
 
-A page costs a tenth of a second or more, so tests have only as fresh a one as they need: ``page``
-for single modules, which keep no state, ``fresh`` or ``console`` for the console itself, and a
+A new page costs a second of CPU, so tests share two: ``page`` for single modules, which keep no
+state, ``fresh`` or ``console`` for the console itself, emptied after every test; and there is a
 ``profile`` for what a browser remembers.
 """
 
@@ -92,11 +92,24 @@ def page(_modules: Tab, server: ServerProcess) -> Iterator[Tab]:
     _modules.forget()
 
 
-@pytest.fixture
-def fresh(context: BrowserContext) -> Iterator[Tab]:
-    """A page for one test, with nothing loaded yet."""
+@pytest.fixture(scope="package")
+def _emptied(context: BrowserContext) -> Iterator[Tab]:
     with tab(context) as opened:
         yield opened
+
+
+@pytest.fixture
+def fresh(_emptied: Tab) -> Iterator[Tab]:
+    """A page with nothing loaded yet; whatever a test does to it is undone after it."""
+    try:
+        yield _emptied
+        _emptied.check()
+    finally:
+        _emptied.page.unroute_all(behavior="ignoreErrors")
+        _emptied.page.emulate_media(reduced_motion="reduce", color_scheme="light")
+        _emptied.page.mouse.move(0, 0)
+        _emptied.page.goto("about:blank")
+        _emptied.forget()
 
 
 @pytest.fixture
