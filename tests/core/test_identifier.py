@@ -211,7 +211,8 @@ def test_what_was_read_before_reads_the_same() -> None:
     region = {**GOOD, "severity": "4"}
     for severity in ("4", 4, "+4", "04", 4):
         assert read_identifier(schema, {**region, "severity": severity}).values["severity"] == "4"
-    for wrong in (4.5, True, None, [4], {"eq": 4}, "four"):
+    bad: list[Json] = [4.5, True, None, [4], {"eq": 4}, "four"]
+    for wrong in bad:
         with pytest.raises(InvalidRequest) as caught:
             read_identifier(schema, {**region, "severity": wrong})
         assert caught.value.field == "severity"
