@@ -9,10 +9,12 @@ from typing import Annotated
 
 import typer
 from bench import report
+from bench.compare import contested
 from bench.costs import request_cost
 from bench.deep import deep_replay
 from bench.figures import Failed, Item, Skipped, Value
 from bench.filters import publish_cost
+from bench.peers import Rivals
 from bench.rates import QUICK, Bench, Sizes
 from bench.scans import barren_replays
 from bench.served import HERE, Conditions
@@ -36,11 +38,12 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
   .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
   .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
+  .venv/bin/python bench/run.py compare --against http://127.0.0.1:8001 --mercure /tmp/mercure
   .venv/bin/python bench/run.py soak --seconds 60 --scenario crowd --scenario overload
 
 The console is measured in a headless Chromium, and left out where there is none. The jobs of the
-pipeline and the soak take long, and are measured only when they are asked for. The soak is the one
-part that fails, when a server does not end where it began.
+pipeline, the soak and the comparison with other servers take long, and are measured only when they
+are asked for. The soak is the one part that fails, when a server does not end where it began.
 """
 
 
@@ -61,16 +64,17 @@ class Part(StrEnum):
     CONSOLE = "console"
     JOBS = "jobs"
     SOAK = "soak"
+    COMPARE = "compare"
 
 
-LONG = (Part.JOBS, Part.SOAK)
+LONG = (Part.JOBS, Part.SOAK, Part.COMPARE)
 """Measured only when they are asked for."""
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
         list[Part] | None,
-        typer.Argument(metavar="[PART]...", help="Default: all but jobs and soak."),
+        typer.Argument(metavar="[PART]...", help="Default: all but jobs, soak and compare."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -107,9 +111,25 @@ def bench(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(help="crowd, overload, cycles or slow, of the soak; may be repeated."),
     ] = None,
-    pictures: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the plots of the soak go.")
-    ] = HERE / "results",
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Compare with a server of this machine that has our API; may be repeated.",
+        ),
+    ] = None,
+    against_pid: Annotated[
+        int | None,
+        typer.Option(metavar="PID", help="Its process, if it cannot be found by its port."),
+    ] = None,
+    nginx: Annotated[
+        str, typer.Option(metavar="PATH", help="Nginx with nchan, to compare with.")
+    ] = "nginx",
+    mercure: Annotated[
+        str, typer.Option(metavar="PATH", help="A Mercure hub, to compare with.")
+    ] = "mercure",
+    pictures: Annotated[Path, typer.Option(metavar="DIR", help="Where plots go.")] = HERE
+    / "results",
     runs: Annotated[int, typer.Option(min=1, max=20, help="Measured runs per figure.")] = 3,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="replay_batch_size of the server.")
@@ -144,6 +164,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
     if profile is not None:
         profile.mkdir(parents=True, exist_ok=True)
     conditions = Conditions(log_level, batch_size, backend, workers, profile)
+    texts: list[str] = []
     console = Console() if Console().is_terminal else Console(width=140)
     with console.status("starting") as status:
 
@@ -151,11 +172,21 @@ def bench(  # noqa: PLR0913 - one parameter per option
             status.update(text)
 
         asked = parts or [part for part in Part if part not in LONG]
+        if against and not parts:
+            asked = [Part.COMPARE]
         measured = list(_measure(Bench(sizes, conditions, progress), asked, job or []))
+        if Part.COMPARE in asked:
+            rivals = Rivals(tuple(against or ()), against_pid, nginx, mercure)
+            contest = contested(rivals, conditions, sizes, progress)
+            measured += contest.items()
+            contest.draw(pictures / "compare.svg")
+            texts.append(contest.markdown())
         if Part.SOAK in asked:
             measured += _soak(seconds, scenario or [], pictures, progress)
     report.table(measured, console, sizes)
     path = report.save(measured, results, datetime.now(UTC), sizes, conditions)
+    for text in texts:
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
     console.print(f"written to {path}", soft_wrap=True)
     if any(isinstance(item, Failed) for item in measured):
         raise typer.Exit(1)

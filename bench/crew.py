@@ -11,6 +11,7 @@ from itertools import cycle
 from typing import cast
 
 from bench.tally import CLOSING, REPLAY, Tally
+from bench.wire import Speech
 
 HOST = "127.0.0.1"
 _LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)
@@ -23,8 +24,9 @@ class Broken(Exception):
 class Producers:
     """Connections that each keep one request in flight until all are answered."""
 
-    def __init__(self, requests: list[bytes], count: int) -> None:
-        self._requests = cycle(requests)
+    def __init__(self, speech: Speech, count: int) -> None:
+        self._requests = cycle(speech.publish)
+        self._accepted = re.compile(speech.accepted)
         self._unsent = self._unanswered = count
         self.latencies_s: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -36,8 +38,11 @@ class Producers:
         self._unsent -= 1
         return next(self._requests)
 
-    def answered(self, latency_s: float) -> None:
-        """Note one success."""
+    def answered(self, answer: bytes, latency_s: float) -> None:
+        """Note an answer."""
+        if not self._accepted.match(answer):
+            self.broke(f"notify was refused: {answer[:1000]!r}")
+            return
         self.latencies_s.append(latency_s)
         self._unanswered -= 1
         if self._unanswered == 0 and not self.done.done():
@@ -76,10 +81,7 @@ class Producer(asyncio.Protocol):
             self._answer = answer
             return
         self._answer = b""
-        if not answer.startswith(b"HTTP/1.1 200 ") or b'"status":"success"' not in answer:
-            self._producers.broke(f"notify was refused: {answer[:1000]!r}")
-            return
-        self._producers.answered(time.monotonic() - self._sent_at)
+        self._producers.answered(answer, time.monotonic() - self._sent_at)
         self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -96,10 +98,10 @@ def _whole(answer: bytes) -> bool:
 class Reader(asyncio.Protocol):
     """One stream, read as fast as it comes and only counted, until a mark was seen often enough."""
 
-    def __init__(self, request: bytes, until: bytes, times: int = 1) -> None:
+    def __init__(self, request: bytes, until: bytes) -> None:
         self._request = request
         self._until = Tally(until)
-        self._target = times
+        self._target = 1
         self._reached = asyncio.get_running_loop().create_future()
         self.reached_at = 0.0
         self.transport: asyncio.Transport | None = None
@@ -135,6 +137,25 @@ class Reader(asyncio.Protocol):
         if not self._reached.done():
             self.reached_at = time.monotonic()
             self._reached.set_result(None)
+
+
+class Watcher(Reader):
+    """A watch: first its opening is awaited, then notifications are counted."""
+
+    def __init__(self, speech: Speech) -> None:
+        super().__init__(speech.watch, speech.opened)
+        self._delivered = Tally(speech.delivered)
+
+    def data_received(self, data: bytes) -> None:
+        """Count notifications from the beginning: the first may come with the opening."""
+        if self._until is not self._delivered:
+            self._delivered.feed(data)
+        super().data_received(data)
+
+    def aim(self, further: int) -> None:
+        """Count notifications from now on."""
+        self._until = self._delivered
+        super().aim(further)
 
 
 class Replayer(Reader):

@@ -1,7 +1,7 @@
-"""Pictures of a soak: what was seen second by second, one panel above the other, as SVG."""
+"""Pictures as SVG: a soak second by second, and servers side by side."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -15,6 +15,9 @@ from aviso_server.pipeline.report.scale import count, time_ticks
 HEIGHT = 190
 """Of a panel."""
 _TITLE = 30
+_BAR = 22
+_NAMES, _NUMBERS = 170, 70
+"""Room beside bars."""
 _STYLE = """
 svg { font: 12px system-ui, sans-serif; }
 .paper { fill: #fff; } .axis { fill: #6b7280; } .end { text-anchor: end; }
@@ -47,16 +50,7 @@ class Track:
     def draw(self, path: Path) -> None:
         """Write the picture."""
         drawn = [self._panel(name, place) for place, name in enumerate(self.panels)]
-        whole = tag(
-            "svg",
-            tag("style", Markup(_STYLE)),  # noqa: S704 - ours
-            tag("rect", width="100%", height="100%", class_="paper"),
-            drawn,
-            xmlns="http://www.w3.org/2000/svg",
-            view_box=f"0 0 {WIDTH} {len(drawn) * (HEIGHT + _TITLE) + 8}",
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(whole + "\n")
+        _write(path, drawn, len(drawn) * (HEIGHT + _TITLE) + 8)
 
     def _panel(self, name: str, place: int) -> Markup:
         series = self.panels[name]
@@ -73,6 +67,37 @@ class Track:
         top = place * (HEIGHT + _TITLE)
         plot = tag("svg", curves(shares, frame), x=0, y=top + _TITLE, width=WIDTH, height=HEIGHT)
         return _title(name, list(series), top + 20) + plot
+
+
+def bars(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """Write a picture of values by name, panel below panel, each with a scale of its own."""
+    drawn, y = [], 0
+    for title, values in panels.items():
+        drawn.append(tag("text", title, x=4, y=y + 20, class_="title"))
+        y += _TITLE
+        most = max(values.values())
+        for name, value in values.items():
+            width = (WIDTH - _NAMES - _NUMBERS) * value / most
+            drawn += [
+                tag("text", name, x=_NAMES - 8, y=y + 13, class_="axis end"),
+                tag("rect", x=_NAMES, y=y, width=max(width, 1.0), height=_BAR - 5, class_="f1"),
+                tag("text", count(value), x=_NAMES + width + 6, y=y + 13, class_="axis"),
+            ]
+            y += _BAR
+    _write(path, drawn, y + 8)
+
+
+def _write(path: Path, drawn: list[Markup], height: int) -> None:
+    whole = tag(
+        "svg",
+        tag("style", Markup(_STYLE)),  # noqa: S704 - ours
+        tag("rect", width="100%", height="100%", class_="paper"),
+        drawn,
+        xmlns="http://www.w3.org/2000/svg",
+        view_box=f"0 0 {WIDTH} {height}",
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(whole + "\n")
 
 
 def _title(name: str, series: Sequence[str], y: int) -> Markup:

@@ -7,6 +7,7 @@ from statistics import quantiles
 
 from bench.figures import Figure, Run, Value
 from bench.served import Conditions, Served, served
+from bench.wire import aviso
 from bench.worker import Aim, Gather, Publish, Replay, Span, Watch, Worker, worker
 
 REPLAY_GOAL = 50_000
@@ -34,6 +35,10 @@ class Sizes:
     deliveries: int = 400_000
     """Deliveries per fan-out run, at the most: notifications times watchers."""
     idle_watchers: int = 1000
+    compared: int = 8000
+    """Notifications per run where servers are compared; many keep no more than 10 000."""
+    crowd: int = 1000
+    """Watchers where servers are compared."""
     scanned: int = 20_000
     """Notifications that are read for nothing."""
     filters: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
@@ -60,6 +65,8 @@ QUICK = Sizes(
     watchers=(1, 50),
     deliveries=50_000,
     idle_watchers=200,
+    compared=1000,
+    crowd=200,
     scanned=4000,
     filters=(1, 100, 1000),
     points=(100, 400),
@@ -92,7 +99,7 @@ class Bench:
         with served(self.conditions, "batch") as server, worker() as producers:
             for size, connections in product(sizes.batches, BATCH_CONNECTIONS):
                 count = max(sizes.notifications, 4 * size)
-                job = Publish(server.port, count, connections, size)
+                job = Publish(server.port, count, connections, aviso(size))
                 name = f"batches of {size}, {_connections(job)}"
                 yield from self._notify(server, producers, job, name)
 
@@ -171,9 +178,9 @@ class Bench:
             job = Publish(server.port, count, connections)
             runs = []
             for _ in self._warmed():
-                readers.do(Aim(count), sizes.timeout_s)
+                readers.do(Aim(server.port, count), sizes.timeout_s)
                 before = _cpu(server, producers, readers)
-                readers.start(Gather())
+                readers.start(Gather(server.port))
                 sent = producers.do(job, sizes.timeout_s)
                 seen = readers.finish(sizes.timeout_s)
                 span = Span(sent.began_at, max(seen.ended_at, sent.ended_at))

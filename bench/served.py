@@ -84,8 +84,7 @@ class Served:
 
     def rss_bytes(self) -> int:
         """Resident memory now."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return rss_bytes(self.pid)
 
     def descriptors(self) -> int:
         """Open files and sockets now."""
@@ -95,6 +94,12 @@ class Served:
         """Tasks on its event loop now; what garbage holds is collected before."""
         os.kill(self.pid, signal.SIGUSR1)
         return _number(self._told)
+
+
+def rss_bytes(pid: int) -> int:
+    """Resident memory of another process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu_s(pid: int) -> float:

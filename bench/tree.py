@@ -12,6 +12,8 @@ EVERY_S = 0.2
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
+_LISTEN = "0A"
+"""A state of the kernel's list of sockets."""
 
 
 @dataclass(slots=True)
@@ -64,6 +66,28 @@ def family(pid: int) -> list[int]:
     for each in found:
         found += children[each]
     return found
+
+
+def listening(port: int) -> list[int]:
+    """The processes that accept connections on a port of IPv4 or IPv6, as far as we may look."""
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            told = line.split()
+            if told[3] == _LISTEN and int(told[1].rpartition(":")[2], 16) == port:
+                sockets.add(f"socket:[{told[9]}]")
+    return [
+        int(entry.name)
+        for entry in os.scandir("/proc")
+        if entry.name.isdecimal() and sockets.intersection(_files(entry.path))
+    ]
+
+
+def _files(process: str) -> list[str]:
+    try:
+        return [str(file.readlink()) for file in Path(process, "fd").iterdir()]
+    except OSError:  # it has ended, or it is not ours to look at
+        return []
 
 
 def _stat(pid: str) -> list[str]:

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +16,9 @@ from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 import uvloop
-from bench.crew import HOST, Broken, Producer, Producers, Reader, Replayer
+from bench.crew import HOST, Broken, Producer, Producers, Reader, Replayer, Watcher
 from bench.served import cpu_s
-from bench.tally import LIVE
-from bench.wire import batch_requests, notify_requests, replay_request, watch_request
+from bench.wire import Speech, aviso
 
 _Pipe: TypeAlias = "Connection[Any, Any]"
 _Reader = TypeVar("_Reader", bound=Reader)
@@ -34,8 +34,7 @@ class Publish:
     port: int
     notifications: int
     connections: int
-    batch: int = 1
-    """Notifications per request; 1 is a request for a single one."""
+    speech: Speech = field(default_factory=aviso)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class Replay:
     port: int
     readers: int
     expected: int
+    speech: Speech = field(default_factory=aviso)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,22 @@ class Watch:
 
     port: int
     watchers: int
+    speech: Speech = field(default_factory=aviso)
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
     """From now on count so many further frames on every open watch; answered at once."""
 
+    port: int
     frames: int
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
     """Answered when every watch has reached its aim, with a Span that ends there."""
+
+    port: int
 
 
 Job: TypeAlias = Publish | Replay | Watch | Aim | Gather
@@ -84,6 +88,10 @@ class Failure:
     """Why a job was not done."""
 
     why: str
+
+
+class LoadFailed(SystemExit):
+    """A job was not done. It ends the benchmark, unless somebody knows better."""
 
 
 class Worker:
@@ -108,7 +116,7 @@ class Worker:
             raise SystemExit(f"a load process did not finish within {timeout_s:.0f} s")
         answer = self._pipe.recv()
         if isinstance(answer, Failure):
-            raise SystemExit(f"the load failed: {answer.why}")
+            raise LoadFailed(f"the load failed: {answer.why}")
         assert isinstance(answer, Span)
         return answer
 
@@ -164,8 +172,7 @@ class _Desk:
     """Does jobs; holds the watches between them."""
 
     def __init__(self) -> None:
-        self._watches: list[Reader] = []
-        self._notify = notify_requests()
+        self._watches: dict[int, list[Watcher]] = defaultdict(list)
 
     async def do(self, job: Job) -> Span:
         began_at = monotonic()
@@ -176,20 +183,19 @@ class _Desk:
                 return await self._replay(job)
             case Watch():
                 await self._watch(job)
-            case Aim(frames):
-                for reader in self._watches:
+            case Aim(port, frames):
+                for reader in self._watches[port]:
                     reader.aim(frames)
-            case Gather():
-                for reader in self._watches:
+            case Gather(port):
+                for reader in self._watches[port]:
                     await reader.reached()
-                return Span(began_at, max(reader.reached_at for reader in self._watches))
+                return Span(began_at, max(reader.reached_at for reader in self._watches[port]))
         return Span(began_at, monotonic())
 
     async def _publish(self, job: Publish) -> Span:
         loop = asyncio.get_running_loop()
-        requests = self._notify if job.batch == 1 else batch_requests(job.batch)
-        count = job.notifications // job.batch
-        producers = Producers(requests, count)
+        count = job.notifications // job.speech.batch
+        producers = Producers(job.speech, count)
         members = []
         for _ in range(min(job.connections, count)):
             _, member = await loop.create_connection(lambda: Producer(producers), HOST, job.port)
@@ -205,9 +211,8 @@ class _Desk:
         return Span(began_at, ended_at, producers.latencies_s)
 
     async def _replay(self, job: Replay) -> Span:
-        request = replay_request()
         began_at = monotonic()
-        readers = await _connect(job.readers, job.port, lambda: Replayer(request))
+        readers = await _connect(job.readers, job.port, lambda: Replayer(job.speech.replay))
         for reader in readers:
             await reader.reached()
             if reader.transport is not None:
@@ -217,12 +222,10 @@ class _Desk:
         return Span(began_at, max(reader.reached_at for reader in readers))
 
     async def _watch(self, job: Watch) -> None:
-        request = watch_request()
-        # The opening frame of a watch is a live-notification too.
-        opened = await _connect(job.watchers, job.port, lambda: Reader(request, LIVE))
+        opened = await _connect(job.watchers, job.port, lambda: Watcher(job.speech))
         for reader in opened:
             await reader.reached()
-        self._watches += opened
+        self._watches[job.port] += opened
 
 
 async def _connect(count: int, port: int, make: Callable[[], _Reader]) -> list[_Reader]:
