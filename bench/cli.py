@@ -19,6 +19,7 @@ from bench.rates import QUICK, Bench, Sizes
 from bench.scans import barren_replays
 from bench.served import HERE, Conditions
 from bench.stalls import stalls
+from bench.starts import starts
 from rich.console import Console
 
 HELP = """Measure the server on this machine.
@@ -50,6 +51,7 @@ are asked for. The soak is the one part that fails, when a server does not end w
 class Part(StrEnum):
     """What can be measured by itself."""
 
+    START = "start"
     NOTIFY = "notify"
     BATCH = "batch"
     REPLAY = "replay"
@@ -195,6 +197,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
 def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
     sizes = plan.sizes
     measures: dict[Part, Callable[[], Iterator[Item]]] = {
+        Part.START: lambda: starts(sizes.runs, plan.conditions, plan.progress),
         Part.NOTIFY: plan.notify,
         Part.BATCH: plan.batch,
         Part.REPLAY: plan.replay,

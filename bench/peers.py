@@ -137,7 +137,7 @@ def running(url: str, pid: int | None, expver: str) -> Peer:
 @contextmanager
 def nchan(nginx: str) -> Iterator[Peer]:
     """Nginx with nchan: one worker, messages in memory."""
-    port = _free_port()
+    port = free_port()
     publish = (post_bytes("/publish", each) for each in _notifications())
     speech = Speech(
         publish=tuple(publish),
@@ -156,7 +156,7 @@ def nchan(nginx: str) -> Iterator[Peer]:
 @contextmanager
 def mercure(binary: str) -> Iterator[Peer]:
     """The Mercure hub of ``cmd/mercure``, with updates in memory."""
-    port = _free_port()
+    port = free_port()
     token = jwt.encode({"mercure": {"publish": ["*"]}}, SECRET, "HS256")
     head = {
         "Authorization": f"Bearer {token}",
@@ -203,7 +203,7 @@ def _started(
         try:
             end = time.monotonic() + START_S
             while not _accepts(port):
-                if _ends(process, LOOK_S) or time.monotonic() > end:
+                if ends(process, LOOK_S) or time.monotonic() > end:
                     log.seek(0)
                     raise SystemExit(f"{command[0]} did not start:\n{log.read()}")
             yield tuple(family(process.pid))
@@ -212,7 +212,8 @@ def _started(
             process.wait()
 
 
-def _ends(process: subprocess.Popen[bytes], within_s: float) -> bool:
+def ends(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Whether a process ends, waiting for it."""
     try:
         process.wait(within_s)
     except subprocess.TimeoutExpired:
@@ -225,6 +226,7 @@ def _accepts(port: int) -> bool:
         return trying.connect_ex((HOST, port)) == 0
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on now."""
     with socket.create_server((HOST, 0)) as held:
         return int(held.getsockname()[1])
