@@ -1,5 +1,6 @@
 """The benchmark's command line."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -147,6 +148,9 @@ def bench(  # noqa: PLR0913 - one parameter per option
         Path | None,
         typer.Option(metavar="DIR", help="Write a cProfile file per server; figures suffer."),
     ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as Markdown.")
+    ] = False,
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where the JSON file goes.")] = HERE
     / "results",
 ) -> None:
@@ -167,6 +171,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
         profile.mkdir(parents=True, exist_ok=True)
     conditions = Conditions(log_level, batch_size, backend, workers, profile)
     texts: list[str] = []
+    load = os.getloadavg()[0]
     console = Console() if Console().is_terminal else Console(width=140)
     with console.status("starting") as status:
 
@@ -185,9 +190,12 @@ def bench(  # noqa: PLR0913 - one parameter per option
             texts.append(contest.markdown())
         if Part.SOAK in asked:
             measured += _soak(seconds, scenario or [], pictures, progress)
-    report.table(measured, console, sizes)
+    if markdown:
+        texts.insert(0, report.markdown(measured))
+    else:
+        report.table(measured, console, sizes)
     path = report.save(measured, results, datetime.now(UTC), sizes, conditions)
-    for text in texts:
+    for text in (*texts, report.circumstances(load)):
         console.print(text, soft_wrap=True, markup=False, highlight=False)
     console.print(f"written to {path}", soft_wrap=True)
     if any(isinstance(item, Failed) for item in measured):

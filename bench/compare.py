@@ -13,6 +13,7 @@ from bench.figures import Figure, Item, Run, Skipped, Value
 from bench.peers import Peer, Rivals, present
 from bench.plots import bars
 from bench.rates import Progress, Sizes
+from bench.report import number
 from bench.served import Conditions
 from bench.worker import (
     Aim,
@@ -194,16 +195,12 @@ def contested(
 def _cell(item: Item) -> str:
     match item:
         case Figure():
-            return f"{_spaced(_per_cpu(item))} ({_spaced(item.middle.rate)})"
+            return f"{number(_per_cpu(item))} ({number(item.middle.rate)})"
         case Value():
-            return f"{item.middle:.1f} {item.unit}"
+            return f"{number(item.middle)} {item.unit}"
     return "-"
 
 
 def _per_cpu(figure: Figure) -> float:
     """The median of its own: the run of the middle by the clock may be a bad one by CPU."""
     return sorted(run.rate_per_cpu for run in figure.runs)[(len(figure.runs) - 1) // 2]
-
-
-def _spaced(number: float) -> str:
-    return f"{number:,.0f}".replace(",", " ")

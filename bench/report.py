@@ -34,27 +34,44 @@ def table(measured: Sequence[Item], console: Console, sizes: Sizes) -> None:
     console.print(shown)
 
 
+def markdown(measured: Sequence[Item]) -> str:
+    """The figures as the documentation shows them."""
+    lines = ["| What | Median | | Per CPU s | Server | Client |", "|---|---|---|---|---|---|"]
+    for item in measured:
+        what, middle, unit, *rest = (*_row(item), "", "", "", "")[:7]
+        lines.append(f"| {' | '.join((what, middle, unit, *rest[1:]))} |")
+    return "\n".join(lines)
+
+
+def circumstances(load_before: float) -> str:
+    """What to say beside figures."""
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    load = f"load average {load_before:.1f} before, {os.getloadavg()[0]:.1f} after"
+    return f"{machine}, {load} (the benchmark's own included)"
+
+
 def _row(item: Item) -> tuple[str, ...]:
     if isinstance(item, Skipped):
         return item.name, "skipped", item.reason
     if isinstance(item, Failed):
         return item.name, "FAILED", item.reason
     if isinstance(item, Value):
-        return item.name, _number(item.middle), item.unit
+        return item.name, number(item.middle), item.unit
     run = item.middle
     return (
         item.name,
-        _number(run.rate),
+        number(run.rate),
         item.unit,
-        "" if item.goal is None else _number(item.goal),
-        _number(run.rate_per_cpu),
+        "" if item.goal is None else number(item.goal),
+        number(run.rate_per_cpu),
         f"{run.server_share:.0%}",
         f"{run.client_share:.0%}",
     )
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+def number(value: float) -> str:
+    """As the documentation writes numbers."""
+    return f"{value:,.0f}".replace(",", " ") if value >= 100 else f"{value:.2f}"
 
 
 def save(
