@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from bench.worker import Watch, worker
 WATCHERS = 1020
 LOOK_S = 0.005
 MEBIBYTE = 1024 * 1024
+NO_BYTE_CODE = "PYTHONDONTWRITEBYTECODE"
 
 
 def starts(runs: int, conditions: Conditions, progress: Callable[[str], None]) -> Iterator[Value]:
@@ -62,6 +64,8 @@ def _serving(
     process = subprocess.Popen(
         [sys.executable, *options, *command],
         stdout=subprocess.DEVNULL,
+        # An installed server has its byte code, whatever the environment says of writing it.
+        env={name: value for name, value in os.environ.items() if name != NO_BYTE_CODE},
         stderr=subprocess.DEVNULL if told is None else told,
     )
     try:
