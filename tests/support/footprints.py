@@ -1,11 +1,13 @@
 """What things really take: makes many of a kind in a process of its own, and looks at its size.
 
-Run as ``python -m support.footprints KIND``; prints how many, and the bytes counted and taken.
+Run as ``python -m support.footprints KIND...``; prints a line of JSON for each: how many, and the
+bytes counted and taken.
 """
 
 import asyncio
 import gc
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -188,14 +190,22 @@ KINDS: dict[str, Callable[[], Iterator[Made]]] = {
 """How many of each are made: enough that the interpreter's own memory does not matter."""
 
 
-def main(kind: str) -> None:
-    """Make the things of a kind and print what they take."""
-    made = KINDS[kind]()
-    next(made)
-    before = resident_bytes()
-    found = next(made)
-    json.dump({**asdict(found), "taken": resident_bytes() - before}, sys.stdout)
+def main(kinds: list[str]) -> None:
+    """Make the things of each kind, in a child that has loaded all it needs."""
+    for kind in kinds:
+        if child := os.fork():
+            _, status = os.waitpid(child, 0)
+            if status:
+                sys.exit(f"{kind}: {status}")
+            continue
+        made = KINDS[kind]()
+        next(made)
+        before = resident_bytes()
+        found = next(made)
+        taken = resident_bytes() - before
+        os.write(1, json.dumps({"kind": kind, **asdict(found), "taken": taken}).encode() + b"\n")
+        os._exit(0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])
