@@ -48,6 +48,11 @@ $(VENV)/.ready: requirements-dev.lock $(VENV)/.server
 	@$(UV) --require-hashes -r requirements-dev.lock 2>/dev/null || $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
+# Test processes that begin together would each compile all that tests import.
+$(VENV)/.compiled: $(VENV)/.ready
+	@$(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong is told by the tests
+	@touch $@
+
 run: $(VENV)/.server java ## Start the server and its Spark archive on 127.0.0.1:8000, with the example configuration
 	@$(BIN)/aviso-server serve --config examples/config.yaml --port $(PORT)
 
@@ -84,7 +89,7 @@ check: format-check lint imports spelling ## All of that but for what has to be 
 	$(MAKE) --no-print-directory unit; unit=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((unit || types))
 
-quick: setup ## Run the quick tests: no Spark, no browser, none that takes seconds
+quick: $(VENV)/.compiled ## Run the quick tests: no Spark, no browser, none that takes seconds
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m "$(QUICK)"
 
 format: setup ## Format the code
@@ -110,7 +115,7 @@ imports: setup ## Check the direction of imports
 spelling: setup
 	@$(BIN)/codespell src tests docs bench examples tools *.md
 
-unit: setup ## Run the tests, in parallel and in random order
+unit: $(VENV)/.compiled ## Run the tests, in parallel and in random order
 	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 faults: setup java ## Inject every fault for longer, under several seeds, and count
