@@ -63,7 +63,7 @@ def read_identifier(schema: Schema, identifier: Values) -> Identifier:
             }
         )
     texts = schema.texts
-    if identifier.keys() == texts.keys():
+    if schema.spatial is None and identifier.keys() == texts.keys():
         try:
             return Identifier({name: known[identifier[name]] for name, known in texts.items()})
         except (InvalidRequest, TypeError):
