@@ -130,8 +130,8 @@ soak: setup ## Fuzz for longer, with other examples in every run; then load a se
 	  tests/core/fields tests/lake/test_record.py tests/lake/test_lake.py tests/relay/test_tiers.py tests/relay/test_seam.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py tests/telemetry
 	@$(BIN)/python bench/run.py soak
 
-bench: setup ## Run the benchmarks; figures as a table and as JSON in bench/results
-	@$(BIN)/python bench/run.py
+bench: setup ## Run the benchmarks, or PARTS of them; figures as a table and as JSON in bench/results
+	@$(BIN)/python bench/run.py $(PARTS)
 
 pictures: setup java browser ## Take the pictures of the console in docs/pictures again
 	@PYTHONPATH=tests $(BIN)/python tools/pictures.py docs/pictures
