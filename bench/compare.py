@@ -53,6 +53,7 @@ class Contest:
     def rows(self) -> Iterator[Row]:
         """Everything, one after the other."""
         sizes = self.sizes
+        yield from self._memory()  # while they hold nothing else
         for peer in self.peers:
             self.progress(f"storing {sizes.compared} notifications: {peer.name}")
             self._publish(peer, sizes.compared, sizes.connections)
@@ -63,7 +64,8 @@ class Contest:
             name = f"notify, {connections} connection{'s'[: connections != 1]}"
             once = partial(self._notified, count=count, connections=connections)
             yield self._alternated(name, "notify/s", once)
-        yield from self._memory()
+        for peer in self.peers:
+            _watch(self.readers, peer, sizes.crowd, sizes.timeout_s)
         for connections in (PRODUCERS, 1):
             name = f"fan-out to {sizes.crowd}, {connections} producer{'s'[: connections != 1]}"
             once = partial(self._fanned, connections=connections)
@@ -116,24 +118,22 @@ class Contest:
         return self._run(count * watchers, span, before, peer)
 
     def _memory(self) -> Iterator[Row]:
-        """Opens the watches that stay, too."""
         each: dict[str, Item] = {}
         whole: dict[str, Item] = {}
         one, all_of_it = "memory per idle watcher", f"memory with {self.sizes.crowd} watchers"
         for peer in self.peers:
             self.progress(f"{self.sizes.crowd} watchers: {peer.name}")
-            self._watch(peer, FIRST)
-            before = peer.rss_bytes()
-            self._watch(peer, self.sizes.crowd - FIRST)
-            after = peer.rss_bytes()
-            grown = (after - before) / (self.sizes.crowd - FIRST) / 1024
+            rest, timeout_s = self.sizes.crowd - FIRST, self.sizes.timeout_s
+            with worker() as idle:
+                _watch(idle, peer, FIRST, timeout_s)
+                before = peer.rss_bytes()
+                _watch(idle, peer, rest, timeout_s)
+                after = peer.rss_bytes()
+            grown = (after - before) / rest / 1024
             each[peer.name] = Value(f"{one}: {peer.name}", "KiB", (grown,))
             whole[peer.name] = Value(f"{all_of_it}: {peer.name}", "MiB", (after / 1024**2,))
         yield Row(one, each)
         yield Row(all_of_it, whole)
-
-    def _watch(self, peer: Peer, watchers: int) -> None:
-        self.readers.do(Watch(peer.port, watchers, peer.speech), self.sizes.timeout_s)
 
     def _publish(self, peer: Peer, count: int, connections: int) -> Span:
         job = Publish(peer.port, count, connections, peer.speech)
@@ -146,6 +146,10 @@ class Contest:
         spent = zip(before, self._cpu(peer), strict=True)
         server, *clients = (late - early for early, late in spent)
         return Run(items, span.ended_at - span.began_at, server, tuple(clients))
+
+
+def _watch(readers: Worker, peer: Peer, watchers: int, timeout_s: float) -> None:
+    readers.do(Watch(peer.port, watchers, peer.speech), timeout_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ def test_a_server_is_compared_with_itself(tmp_path: Path) -> None:
     comparison = Comparison(rows, [])
     assert {type(item) for item in comparison.items()} == {Figure, Value}
     assert [line.split(" | ")[0] for line in comparison.markdown().splitlines()[2:]] == [
+        "| memory per idle watcher",
+        "| memory with 25 watchers",
         "| replay of 20, 1 reader",
         "| notify, 1 connection",
         "| notify, 4 connections",
-        "| memory per idle watcher",
-        "| memory with 25 watchers",
         "| fan-out to 25, 8 producers",
         "| fan-out to 25, 1 producer",
     ]
