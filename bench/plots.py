@@ -25,6 +25,7 @@ svg { font: 12px system-ui, sans-serif; }
 .grid { stroke: #e5e7eb; fill: none; }
 .l1, .l2, .l3 { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
 .l1 { stroke: #2563eb; } .l2 { stroke: #dc2626; } .l3 { stroke: #059669; }
+.others { fill: #9ca3af; }
 .f1 { fill: #2563eb; } .f2 { fill: #dc2626; } .f3 { fill: #059669; }
 """
 
@@ -76,15 +77,27 @@ def bars(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
         drawn.append(tag("text", title, x=4, y=y + 20, class_="title"))
         y += _TITLE
         most = max(values.values())
-        for name, value in values.items():
+        for place, (name, value) in enumerate(values.items()):
             width = (WIDTH - _NAMES - _NUMBERS) * value / most
             drawn += [
                 tag("text", name, x=_NAMES - 8, y=y + 13, class_="axis end"),
-                tag("rect", x=_NAMES, y=y, width=max(width, 1.0), height=_BAR - 5, class_="f1"),
+                tag(
+                    "rect",
+                    x=_NAMES,
+                    y=y,
+                    width=max(width, 1.0),
+                    height=_BAR - 5,
+                    class_=_fill(place),
+                ),
                 tag("text", count(value), x=_NAMES + width + 6, y=y + 13, class_="axis"),
             ]
             y += _BAR
     _write(path, drawn, y + 8)
+
+
+def _fill(place: int) -> str:
+    """The first is the one that others are compared with."""
+    return "f1" if place == 0 else "others"
 
 
 def _write(path: Path, drawn: list[Markup], height: int) -> None:
