@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from bench import report
 from bench.compare import contested
-from bench.costs import request_cost
+from bench.costs import log_cost, request_cost
 from bench.deep import deep_replay
 from bench.figures import Failed, Item, Skipped, Value
 from bench.filters import publish_cost
@@ -212,7 +213,10 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
         Part.FANOUT: plan.fanout,
         Part.MEMORY: lambda: _memory(plan),
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
-        Part.COSTS: lambda: request_cost(sizes.points, sizes.runs, plan.progress),
+        Part.COSTS: lambda: chain(
+            log_cost(sizes.runs, plan.progress),
+            request_cost(sizes.points, sizes.runs, plan.progress),
+        ),
         Part.SCANS: lambda: barren_replays(
             sizes.scanned, sizes.connections, plan.conditions, plan.progress
         ),

@@ -9,21 +9,31 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import islice
+from pathlib import Path
 from random import Random
 from time import thread_time
 
+import msgspec
 import shapely
 from bench.figures import Value
+from bench.served import CONFIG
+from bench.wire import fields
 
+from aviso_server.backends.jetstream.messages import Stored, decode, encode
+from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import MalformedBody
 from aviso_server.core.fields.place import parse_polygon
 from aviso_server.core.geometry import Area, Cloud, Intersects
 from aviso_server.core.json import Json, parse
 from aviso_server.core.side import Points
+from aviso_server.core.wire import parse_request
+from aviso_server.settings import load
 from aviso_server.telemetry.redaction import redact_text
 
 BODY_KB = (32, 64, 128, 256)
 TEXT_KB = (2, 16, 128)
+MESSAGES = 1000
 _APART = 2.0**-46
 """Degrees between rings that run along each other: doubles cannot tell on which side they are."""
 
@@ -36,6 +46,26 @@ def request_cost(
         progress(f"{name}, {size}")
         act()
         yield Value(f"{name}, {size}", "ms CPU", tuple(_cpu_ms(act) for _ in range(runs)))
+
+
+def log_cost(runs: int, progress: Callable[[str], None]) -> Iterator[Value]:
+    """Microseconds of CPU time to write a notification as a message of the log, and to read it."""
+    progress("messages of the log")
+    loaded = load(config_file=CONFIG, environ={}, cwd=Path.cwd(), home=None)
+    schema = loaded.catalogue.find("mars")
+    asked = [parse_request(msgspec.json.encode(each)) for each in islice(fields(), MESSAGES)]
+    made = [notification_of(schema, each) for each in asked]
+    sent = [encode(schema, each, "key") for each in made]
+    stored = [
+        Stored(sequence, sequence, each.subject, each.headers, each.body)
+        for sequence, each in enumerate(sent, 1)
+    ]
+    for name, act in (
+        ("encode", lambda: [encode(schema, each, "key") for each in made]),
+        ("decode", lambda: [decode(schema, each) for each in stored]),
+    ):
+        taken = tuple(_cpu_ms(act) * 1000 / MESSAGES for _ in range(runs + 1))
+        yield Value(f"{name} a message of the log", "us CPU", taken[1:])
 
 
 def _cpu_ms(act: Callable[[], object]) -> float:
