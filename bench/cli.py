@@ -36,6 +36,7 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py --quick            everything, smaller, some two minutes
   .venv/bin/python bench/run.py replay --stored 200000
   .venv/bin/python bench/run.py fanout --watchers 200 --watchers 1000
+  .venv/bin/python bench/run.py memory --idle 10000
   .venv/bin/python bench/run.py notify replay fanout --backend jetstream
   .venv/bin/python bench/run.py notify batch --backend jetstream --workers 2
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
@@ -93,6 +94,9 @@ def bench(  # noqa: PLR0913 - one parameter per option
     ] = None,
     watchers: Annotated[
         list[int] | None, typer.Option(min=1, max=5000, help="Watchers; may be repeated.")
+    ] = None,
+    idle: Annotated[
+        int | None, typer.Option(min=1, max=20_000, help="Idle watchers for memory.")
     ] = None,
     deliveries: Annotated[
         int | None, typer.Option(min=1000, help="Deliveries per fan-out run, at the most.")
@@ -161,6 +165,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
         "connections": connections,
         "stored": stored,
         "watchers": tuple(watchers) if watchers else None,
+        "idle_watchers": idle,
         "deliveries": deliveries,
         "history": tuple(history) if history else None,
         "budget_s": budget,

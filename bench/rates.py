@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import quantiles
 
+from bench.census import raise_file_limit
 from bench.figures import Figure, Run, Value
 from bench.served import Conditions, Served, served
 from bench.wire import aviso
@@ -149,17 +150,20 @@ class Bench:
         yield self._fan(most, 1)
 
     def memory(self) -> Iterator[Figure | Value]:
-        """Resident memory per idle watcher."""
+        """Resident memory per idle watcher, and how long it takes to open them."""
         sizes = self.sizes
+        raise_file_limit()
         self.progress(f"{sizes.idle_watchers} idle watchers")
         with served(self.conditions, "memory") as server, worker() as readers:
             # The first few pay for what all share: imports, caches, buffers.
             readers.do(Watch(server.port, 50), sizes.timeout_s)
             before = server.rss_bytes()
-            readers.do(Watch(server.port, sizes.idle_watchers), sizes.timeout_s)
+            span = readers.do(Watch(server.port, sizes.idle_watchers), sizes.timeout_s)
             grown = server.rss_bytes() - before
             name = f"memory per idle watcher ({sizes.idle_watchers})"
             yield Value(name, "KiB", (grown / sizes.idle_watchers / 1024,))
+            took = span.ended_at - span.began_at
+            yield Value(f"opening {sizes.idle_watchers} watchers", "s", (took,))
             yield Value("server memory before watchers", "MiB", (before / 1024 / 1024,))
 
     def _fan(self, watchers: int, connections: int) -> Figure:
