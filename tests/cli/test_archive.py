@@ -1,6 +1,5 @@
 """``aviso-server pipeline archive``: help that teaches, and errors that fit on a line."""
 
-import asyncio
 import io
 import json
 import subprocess
@@ -11,18 +10,14 @@ import pytest
 import typer
 import yaml
 from rich.console import Console
-from support.archive import archive_process
-from support.archived import assert_same
 from support.command import invoke
 from support.config import document, on_jetstream, settings
-from support.log import SCHEMAS, fill, log_at
-from support.nats import nats_server
+from support.log import SCHEMAS
 
 from aviso_server.cli import progress
 from aviso_server.cli.archive import ArchiveGroup
 from aviso_server.cli.jobs import LakeGroup, SparkGroup
 from aviso_server.core.json import Json
-from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, Reach
 from aviso_server.pipeline.spark.session import SparkOptions
 from aviso_server.settings import Settings
@@ -237,26 +232,3 @@ def test_a_terminal_shows_one_live_line() -> None:
             show(ArchiveSnapshot("running", archived=count))
     assert "2 archived" in screen.getvalue()
     assert screen.getvalue().count("\n") <= 2
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_it_archives_and_ends(tmp_path: Path) -> None:
-    """From the command line to the lake; nothing on stderr, Spark's own noise least of all."""
-
-    async def filled(url: str) -> None:
-        async with log_at(url) as log:
-            await fill(log, "storm", range(20))
-
-    with nats_server(tmp_path / "nats") as server:
-        asyncio.run(filled(server.url))
-        arguments = ("--once", "--master", "local[2]")
-        with archive_process(server.url, tmp_path / "job", *arguments) as job:
-            assert job.wait() == 0, job.errors
-            assert job.errors == ""
-            states = [line["state"] for line in job.lines]
-            assert states == ["starting", *["running"] * (len(states) - 2), "stopped"]
-            assert job.lines[0]["lag"] == 20
-            assert job.lines[-1]["archived"] == 20
-        place = Place(str(tmp_path / "job" / "lake"))
-        assert asyncio.run(assert_same(server.url, place, "storm")) == 20
