@@ -36,14 +36,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Spark Connect server on a cluster with two workers.
+    """The address of a Spark Connect server on a cluster with two executors.
 
     Commands that use it start no JVM of their own, and nothing of theirs runs in their process.
     """
     folder = tmp_path_factory.mktemp("connect")
     with standalone(folder) as master, connect_server(folder, master) as remote:
         yield remote
-        # Each worker leaves the folder of an executor that it ran: work went to both.
+        # The worker leaves the folder of each executor that it ran.
         assert len(list((folder / "work").glob("app-*/*"))) == 2
 
 

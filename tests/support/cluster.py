@@ -104,8 +104,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def standalone(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core each; the master's URL."""
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and a worker with room for two executors; the master's URL."""
     environ = _environ(folder)
     run = str(HOME / "bin" / "spark-class")
     port = free_port()
@@ -115,9 +115,8 @@ def standalone(folder: Path, *, workers: int = 2) -> Iterator[str]:
     with ExitStack() as stack:
         master = [run, f"{deploy}.master.Master", *where, "--port", str(port)]
         stack.enter_context(_daemon(master, "elected leader|New state: ALIVE", environ))
-        for _ in range(workers):
-            worker = [run, f"{deploy}.worker.Worker", *where, "--cores", "1", "--memory", "1g", url]
-            stack.enter_context(_daemon(worker, "registered with master", environ))
+        worker = [run, f"{deploy}.worker.Worker", *where, "--cores", "2", "--memory", "1g", url]
+        stack.enter_context(_daemon(worker, "registered with master", environ))
         yield url
 
 
@@ -130,8 +129,9 @@ def connect_server(folder: Path, master: str) -> Iterator[str]:
         "spark.connect.grpc.binding.port": "0",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
         "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": environ["SPARK_DAEMON_JAVA_OPTS"],

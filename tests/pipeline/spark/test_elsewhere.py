@@ -1,4 +1,4 @@
-"""Every job, the archive among them, through Spark Connect on a cluster with two workers."""
+"""Every job, the archive among them, through Spark Connect on a cluster with two executors."""
 
 import asyncio
 import json
