@@ -12,8 +12,8 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import SetupFailed
 from aviso_server.core.notification import Record
 from aviso_server.core.operation import Operation
-from aviso_server.relay.feed import PIECE_BYTES
 from aviso_server.relay.hub import Recovery
+from aviso_server.relay.render import PIECE_BYTES
 
 
 def memory(**limits: int) -> MemoryBackend:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from aviso_server.core.notification import Notification, Record
 from aviso_server.relay.index import Index
 from aviso_server.relay.recent import Recent, Room
 from aviso_server.relay.render import render
-from aviso_server.relay.subscription import Chunk, Subscription
+from aviso_server.relay.subscription import Chunk
 
 PLENTY = 10**12
 
@@ -157,7 +158,7 @@ def by_area(number: int) -> Filter:
 def queued(size: int, count: int) -> Iterator[Made]:
     """Chunks in the queue of a slow reader, encoded because others have sent them."""
     renderer = Renderer("http://localhost:8000")
-    subscription = Subscription(count, lambda: None, lambda _: False)
+    waiting: deque[Chunk] = deque()
     yield Made()
     counted = 0
     for number in range(1, count + 1):
@@ -166,7 +167,7 @@ def queued(size: int, count: int) -> Iterator[Made]:
         frames = chunk.frames
         chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
         counted += chunk.size
-        subscription._chunks.append(chunk)  # past the limit
+        waiting.append(chunk)
     yield Made(counted, count)
 
 

@@ -117,7 +117,9 @@ class Relay:
 
     async def open(self, query: Query, *, stalled: bool = False) -> Reader:
         """Set a feed up and run it."""
-        feed = await self._stack.enter_async_context(Feed(self.sources, query))
+        feed = Feed(self.sources, query)
+        self._stack.callback(feed.close)
+        await feed.open()
         reader = Reader(feed)
         if not stalled:
             reader.open.set()

@@ -54,7 +54,10 @@ FILTER_POINT = 220
 """A point of the area of a filter, as it was sent and as arrays to compare with."""
 
 STREAM = 24_000
-"""An open watch or replay without its filter: connection, request, feed, timers, buffers."""
+"""An open watch or replay without its filter: connection, request, feed, tasks, buffers."""
+
+RESTING = 4000
+"""The same while it only waits for notifications: connection and feed."""
 
 
 def of_entry(entry: Entry) -> int:

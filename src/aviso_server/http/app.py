@@ -13,6 +13,7 @@ from aviso_server.http.body import answer_expectation
 from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import finish_headers, identify
 from aviso_server.http.overload import Shedding
+from aviso_server.http.resting import RESTING, end_resting
 from aviso_server.http.services import SERVICES, Services
 from aviso_server.relay.overview import Overview
 
@@ -62,6 +63,8 @@ def build_app(services: Services) -> web.Application:
         client_max_size=services.max_body_bytes,
     )
     app[SERVICES] = services
+    app[RESTING] = set()
+    app.on_shutdown.append(end_resting)
     app.on_response_prepare.append(finish_headers)
     app.on_response_prepare.append(services.cors.sign)
     if services.sources.metrics.enabled:

@@ -11,6 +11,7 @@ earlier ones.
 
 import asyncio
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import uuid4
 
 import structlog
@@ -109,6 +110,23 @@ class ClientConnection(RequestHandler):
     def closing(self) -> bool:
         """Whether the request in progress is the last one."""
         return self._close
+
+    def part(self) -> "Parted | None":
+        """Give the connection away in the middle of an answer; None if there is more to do with it.
+
+        aiohttp then ends with that answer, as if the connection were gone.
+        """
+        transport, server = self.transport, self._manager
+        idle = not (self._messages or self._buffer_paused or self._head_bytes)
+        if transport is None or server is None or not idle or self._close or self._force_close:
+            return None
+        self._force_close, self.transport, self._parser = True, None, None
+        self.keep_alive(False)  # noqa: FBT003 - also drops its timer
+        self._head_came()
+        server.connection_lost(self)
+        # These know us: they would wait for the garbage collector, and we with them.
+        self._task_handler, self._latest = None, EMPTY_PAYLOAD
+        return Parted(transport, server, self._rules)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Expect the first head."""
@@ -246,6 +264,23 @@ class ClientConnection(RequestHandler):
             error=" ".join(map(str, args)),
             error_type=type(details.get("exc_info")).__name__,
         )
+
+
+class Parted(NamedTuple):
+    """A connection that was given away."""
+
+    transport: asyncio.Transport
+    server: web.Server
+    rules: ConnectionRules
+
+    def return_with(self, early: bytes) -> None:
+        """Read requests from it again; the first bytes were received meanwhile."""
+        connection = ClientConnection(self.server, self.rules)
+        self.transport.set_protocol(connection)
+        connection.connection_made(self.transport)
+        if early:
+            self.transport.resume_reading()
+            connection.data_received(early)
 
 
 def _leads_nowhere(path: str) -> bool:

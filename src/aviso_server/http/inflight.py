@@ -8,8 +8,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from aiohttp import web
+
+from aviso_server.http.held import outlast
 
 _Kind = tuple[str, web.AbstractResource | None]
 """Method and route; few, for both are bounded."""
@@ -20,6 +23,8 @@ class InFlight:
 
     def __init__(self) -> None:
         self._open: Counter[_Kind] = Counter()
+        self._ends: dict[_Kind, Callable[[], None]] = {}
+        """What to call at the end of each: shared, for there may be thousands that rest."""
         self._ended: set[_Kind] = set()
         """What has ended since the last call."""
         self._quiet = asyncio.Event()
@@ -36,14 +41,20 @@ class InFlight:
         self._open[kind] += 1
         self._quiet.clear()
         try:
-            return await handler(request)
-        finally:
-            self._open[kind] -= 1
-            self._ended.add(kind)
-            if not self._open[kind]:
-                del self._open[kind]
-                if not self._open:
-                    self._quiet.set()
+            response = await handler(request)
+        except BaseException:
+            self._end(kind)
+            raise
+        outlast(response, self._ends.setdefault(kind, partial(self._end, kind)))
+        return response
+
+    def _end(self, kind: _Kind) -> None:
+        self._open[kind] -= 1
+        self._ended.add(kind)
+        if not self._open[kind]:
+            del self._open[kind]
+            if not self._open:
+                self._quiet.set()
 
     def routes(self) -> set[str]:
         """What is being served, or was since this was asked before; each route once."""

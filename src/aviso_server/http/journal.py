@@ -14,7 +14,7 @@ from aviso_server.core.errors import (
 )
 from aviso_server.core.operation import Operation
 from aviso_server.http.access import actor
-from aviso_server.http.errors import row_of
+from aviso_server.http.errors import INTERNAL_ERROR, row_of
 from aviso_server.http.limits import BodyTooSlow, TooManyRequests
 from aviso_server.http.services import REQUEST_ID
 from aviso_server.telemetry.redaction import redact_text
@@ -50,6 +50,22 @@ def chain_of(error: BaseException) -> list[str]:
         cause = cause.__cause__
     cut = (redact_text(text[:_MAX_LOOKED_AT])[:MAX_TEXT] for text in texts)
     return list(dict.fromkeys(cut))
+
+
+def log_unexpected(error: Exception, request_id: str) -> None:
+    """Log what nobody foresaw, with its traceback."""
+    structlog.get_logger().error(
+        "Request failed unexpectedly",
+        event_name="api.request.processing.failed",
+        request_id=request_id,
+        outcome="error",
+        error_code=INTERNAL_ERROR.code,
+        error=INTERNAL_ERROR.error,
+        error_type=INTERNAL_ERROR.error,
+        error_message=str(error),
+        error_chain=chain_of(error),
+        exc_info=True,
+    )
 
 
 def log_refused(

@@ -123,9 +123,8 @@ class Limiter:
         """Whether there is a rate at all: most servers have none, and need not find out who."""
         return self.bounds.notify_rate > 0
 
-    @contextmanager
-    def stream(self, caller: Caller, size: int = 0) -> Iterator[None]:
-        """Count one open stream and its bytes while the block runs, or TooManyRequests."""
+    def stream(self, caller: Caller, size: int = 0) -> "StreamCount":
+        """Count one open stream and its bytes until the count is ended, or TooManyRequests."""
         self._check(caller)
         if 0 < self.bounds.stream_bytes < self._bytes + size:
             raise TooManyRequests(
@@ -133,19 +132,15 @@ class Limiter:
                 f"{self.bounds.stream_bytes} bytes",
                 retry_after_s=STREAM_RETRY_S,
             )
-        self._open += 1
-        self._bytes += size
-        _change(self._by_address, caller.address, 1)
+        self._count(caller, size, 1)
+        return StreamCount(self, caller, size)
+
+    def _count(self, caller: Caller, size: int, by: int) -> None:
+        self._open += by
+        self._bytes += by * size
+        _change(self._by_address, caller.address, by)
         if caller.username is not None:
-            _change(self._by_user, caller.username, 1)
-        try:
-            yield
-        finally:
-            self._open -= 1
-            self._bytes -= size
-            _change(self._by_address, caller.address, -1)
-            if caller.username is not None:
-                _change(self._by_user, caller.username, -1)
+            _change(self._by_user, caller.username, by)
 
     @contextmanager
     def batch(self) -> Iterator[Callable[[int], None]]:
@@ -224,6 +219,31 @@ class Limiter:
             recent = sorted(kept, key=lambda key: kept[key].seen_s)[-MAX_BUCKETS // 2 :]
             kept = {key: kept[key] for key in recent}
         self._buckets = kept
+
+
+@dataclass(slots=True)
+class StreamCount:
+    """One open stream in the counts; its end is counted once."""
+
+    limiter: Limiter
+    caller: Caller
+    size: int
+
+    def shrink(self, by: int) -> None:
+        """It takes that much less from now on."""
+        self.limiter._bytes -= by  # noqa: SLF001
+        self.size -= by
+
+    def end(self) -> None:
+        """Count it no more."""
+        self.limiter._count(self.caller, self.size, -1)  # noqa: SLF001 - the other half of it
+
+    def __enter__(self) -> None:
+        """It is counted already."""
+
+    def __exit__(self, *_: object) -> None:
+        """End with the block."""
+        self.end()
 
 
 def _change(counts: dict[str, int], key: str, by: int) -> None:

@@ -3,12 +3,11 @@
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
-import structlog
 from aiohttp import web
 
 from aviso_server.http.connection import ClientConnection
-from aviso_server.http.errors import INTERNAL_ERROR, unexpected_answer
-from aviso_server.http.journal import chain_of
+from aviso_server.http.errors import unexpected_answer
+from aviso_server.http.journal import log_unexpected
 from aviso_server.http.services import REQUEST_ID, SERVICES
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -29,18 +28,7 @@ async def identify(request: web.Request, handler: _Handler) -> web.StreamRespons
     except ConnectionError:
         raise
     except Exception as error:
-        structlog.get_logger().error(
-            "Request failed unexpectedly",
-            event_name="api.request.processing.failed",
-            request_id=request[REQUEST_ID],
-            outcome="error",
-            error_code=INTERNAL_ERROR.code,
-            error=INTERNAL_ERROR.error,
-            error_type=INTERNAL_ERROR.error,
-            error_message=str(error),
-            error_chain=chain_of(error),
-            exc_info=True,
-        )
+        log_unexpected(error, request[REQUEST_ID])
         if request.writer.output_size > 0:
             # A second head inside a stream's body would be read as part of it.
             raise

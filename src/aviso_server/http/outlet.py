@@ -1,4 +1,4 @@
-"""A chunked response as a feed's outlet.
+"""A response in the hands of its handler as a feed's outlet, and HTTP chunks.
 
 Frames are written straight to the transport in HTTP chunks that are encoded once and shared by
 every connection that gets them. aiohttp's own writer does the headers and the end of the body.
@@ -11,6 +11,8 @@ from aiohttp.abc import AbstractStreamWriter
 
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.subscription import Chunk
+
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 class ChunkedOutlet:
@@ -41,18 +43,12 @@ class ChunkedOutlet:
         if not self._begun or not self._chunked:
             await self.send(chunk.frames)
             return
-        self._open.write(_encode(chunk))
+        self._open.write(encode(chunk))
         await self._writer.drain()
 
-    def pass_on(self, chunk: Chunk) -> bool:
-        """Write a chunk at once if the connection is idle."""
-        transport = self._transport
-        if transport is None or not self._chunked or not chunk.same_for_all:
-            return False
-        if transport.is_closing() or transport.get_write_buffer_size():
-            return False
-        transport.write(_encode(chunk))
-        return True
+    def pass_on(self, _: Chunk) -> bool:
+        """Leave it to the feed: connections that rest have another outlet (http/resting)."""
+        return False
 
     @property
     def _open(self) -> asyncio.Transport:
@@ -61,7 +57,7 @@ class ChunkedOutlet:
         return self._transport
 
 
-def _encode(chunk: Chunk) -> bytes:
+def encode(chunk: Chunk) -> bytes:
     """The chunk on the wire, made by the first connection that gets it and shared by all."""
     if chunk.encoded is None:
         frames = chunk.frames

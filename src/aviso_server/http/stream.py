@@ -17,8 +17,10 @@ from aviso_server.core.wire import parse_request
 from aviso_server.http.access import IDENTITY, actor, admission, caller, entitle, expiry_ns
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import error_answer
+from aviso_server.http.held import Held, StreamAnswer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.outlet import ChunkedOutlet
+from aviso_server.http.resting import lay_to_rest
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.query import Query, StreamRules, query_of
@@ -69,28 +71,39 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
         await entitle(request, query)
         asking = caller(request)
         query = replace(query, caller=asking.key)
-        with services.limits.stream(asking, footprint.of_stream(query.filter)):
+        with Held() as held:
+            counted = services.limits.stream(asking, footprint.of_stream(query.filter))
+            held.add(counted.end)
             meter = services.sources.metrics.stream(operation, query.schema.label)
             meter.connections.add()
-            async with Feed(services.sources, query) as feed:
-                _log_established(query, actor(request), perf_counter() - begun)
-                _log_created(query, services.sources.rules)
-                return await _run(request, feed, meter)
+            feed = Feed(services.sources, query)
+            held.add(feed.close)
+            await feed.open()
+            _log_established(query, actor(request), perf_counter() - begun)
+            _log_created(query, services.sources.rules)
+            response = await _run(request, feed, meter, held)
+            if response.held is not None:
+                counted.shrink(footprint.STREAM - footprint.RESTING)
+            return response
     except (RequestError, SetupFailed) as error:
         topic = query.topic if query else None
         log_refused(error, operation, request, event_type=event_type, topic=topic)
         return error_answer(error, operation, request_id, topic=topic)
 
 
-async def _run(request: web.Request, feed: Feed, meter: StreamMeter) -> web.StreamResponse:
-    response = web.StreamResponse(headers=SSE_HEADERS)
+async def _run(request: web.Request, feed: Feed, meter: StreamMeter, held: Held) -> StreamAnswer:
+    response = StreamAnswer(headers=SSE_HEADERS)
     writer = await response.prepare(request)
     if writer is None:  # pragma: no cover - only when prepared before
         raise ConnectionResetError("the response has ended")
     identity = request.get(IDENTITY)
-    with meter.alive(None if identity is None else identity.username):
-        await feed.run(ChunkedOutlet(request, response, writer))
-        await response.write_eof()
+    held.add(meter.alive(None if identity is None else identity.username).end)
+    outlet = ChunkedOutlet(request, response, writer)
+    if not await feed.begin(outlet):
+        if lay_to_rest(request, feed, held, response):
+            return response
+        await feed.finish(outlet)
+    await response.write_eof()
     return response
 
 

@@ -16,10 +16,12 @@ Rules
 - Stop conditions are checked before every piece; nothing pending is flushed once one holds.
 
 Theory of operation
-``run`` is the one coroutine of a connection. It hands bytes to the outlet, which sets the pace:
-sending returns when the client can take more. While it is blocked the bounded subscription fills,
-and then detaches. All other waiting happens in ``Pulse.wait``; while the live phase rests there,
-the hub hands chunks straight to the outlet (``_pass_on``), which spares waking this coroutine.
+Bytes go to the outlet, which sets the pace: sending returns when the client can take more. While
+it is blocked the bounded subscription fills, and then detaches. All other waiting happens in the
+``Pulse``. Once the live phase has nothing to do, the feed *rests*: ``begin`` and ``resume`` return,
+so that no coroutine is kept for it, and the hub hands chunks straight to the outlet. Whatever else
+happens ends the rest, and then ``resume`` continues: in a coroutine that waited (``run``), or in a
+new task of the connection (http/resting).
 """
 
 import asyncio
@@ -27,10 +29,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from aviso_server.backends.backend import Batch
 from aviso_server.core.cloudevent import Renderer
@@ -46,7 +48,6 @@ from aviso_server.core.frame import (
     LIVE,
     REPLAY,
     Closing,
-    Established,
     Frame,
     Framer,
     Heartbeat,
@@ -55,7 +56,6 @@ from aviso_server.core.frame import (
     NotRendered,
     Reason,
     ReplayCompleted,
-    ReplayStarted,
     StreamFailed,
 )
 from aviso_server.core.notification import Entry, Unreadable
@@ -64,19 +64,15 @@ from aviso_server.relay import places
 from aviso_server.relay.history import History
 from aviso_server.relay.hub import Hub
 from aviso_server.relay.outlet import Outlet
-from aviso_server.relay.pulse import Ended, Pulse, Stop
-from aviso_server.relay.query import Query, StreamRules
+from aviso_server.relay.pulse import Alarms, Ended, Pulse, Stop
+from aviso_server.relay.query import Query, StreamRules, opening_of
 from aviso_server.relay.quota import Quota
 from aviso_server.relay.readers import Readers
-from aviso_server.relay.render import render
+from aviso_server.relay.render import pieces, render
 from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _Result = TypeVar("_Result")
-
-PIECE_BYTES = 256 * 1024
-"""History is written in pieces of about this size: large enough to be rare, and what a stalled
-reader holds of a batch of large notifications stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +87,16 @@ class Sources:
     now_ns: Callable[[], int]
     metrics: Metrics = SILENT
     readers: Readers = field(default_factory=Readers)
+    alarms: Alarms = field(default_factory=Alarms)
 
 
 class Feed:
-    """One stream to one client. A context manager: leaving it frees everything."""
+    """One stream to one client: opened, run, closed."""
+
+    __slots__ = (
+        *("_boundary", "_end", "_first", "_framer", "_meter", "_outlet"),
+        *("_pulse", "_query", "_rules", "_sources", "_subscription", "_woken"),
+    )
 
     def __init__(self, sources: Sources, query: Query) -> None:
         self._sources = sources
@@ -102,7 +104,7 @@ class Feed:
         self._query = query
         self._framer = Framer(query.request_id, query.topic)
         self._meter = sources.metrics.stream(query.operation, query.schema.label)
-        self._pulse = Pulse(sources.stop, sources.rules.heartbeat_s)
+        self._pulse = Pulse(sources.stop, sources.alarms, sources.rules.heartbeat_s)
         self._subscription: Subscription | None = None
         self._boundary = 0
         self._first = 0
@@ -110,13 +112,15 @@ class Feed:
         self._end: int | None = None
         """The effective end of history, where the request gave an end point."""
         self._outlet: Outlet | None = None
-        self._idle = False
-        """True while the live phase waits for the next notification."""
-        self._journal = structlog.get_logger().bind(
-            request_id=query.request_id, event_type=query.event_type, topic=query.topic
-        )
+        self._woken: Callable[[], None] | None = None
+        """Called when a rest ends."""
 
-    async def __aenter__(self) -> Self:
+    @property
+    def request_id(self) -> str:
+        """The request that the stream answers."""
+        return self._query.request_id
+
+    async def open(self) -> None:
         """Set the stream up: subscription, H, start and end.
 
         Raises SetupFailed, or a RequestError that only the store could notice.
@@ -128,16 +132,6 @@ class Feed:
             if isinstance(error, RequestError) or not isinstance(error, Exception):
                 raise
             raise SetupFailed("Failed to create stream consumer", details=str(error)) from error
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the live feed and free everything."""
-        self.close()
 
     def close(self) -> None:
         """Free what the feed holds; harmless when done twice."""
@@ -146,11 +140,48 @@ class Feed:
 
     async def run(self, outlet: Outlet) -> None:
         """Send the whole stream, from the opening frame to the closing one."""
+        if not await self.begin(outlet):
+            await self.finish(outlet)
+
+    async def finish(self, outlet: Outlet) -> None:
+        """Send the rest of a stream, in this coroutine."""
+        ended = False
+        while not ended:
+            woken = asyncio.Event()
+            self.rest(outlet, woken.set)
+            await woken.wait()
+            ended = await self.resume()
+
+    async def begin(self, outlet: Outlet) -> bool:
+        """Send until the stream has ended, or may ``rest``: then False."""
         self._outlet = outlet
-        await self._put(self._opening())
+        await self._put(opening_of(self._query, self._rules, self._end, self._sources.now_ns))
+        return await self._advance(self._phases)
+
+    def rest(self, outlet: Outlet, woken: Callable[[], None]) -> None:
+        """Let the hub write to the outlet until ``woken`` is called, once: ``resume`` is due."""
+        self._outlet, self._woken = outlet, woken
+        if self._subscription is not None:
+            self._subscription.pass_on = outlet.pass_on
+        self._pulse.rest(self._rouse)
+
+    def _rouse(self) -> None:
+        """The rest is over: what comes now must queue up behind what ended it."""
+        if self._subscription is not None:
+            self._subscription.pass_on = None
+        woken, self._woken = self._woken, None
+        if woken is not None:
+            woken()
+
+    async def resume(self) -> bool:
+        """Continue after a rest, until the stream has ended, or may rest again: then False."""
+        return await self._advance(self._live)
+
+    async def _advance(self, phases: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
         reason = Reason.END_OF_STREAM
         try:
-            await self._phases()
+            if not await phases():
+                return False
         except Ended as ended:
             reason = ended.reason
         except (HistoryFailed, LiveFailed) as error:
@@ -160,8 +191,10 @@ class Feed:
             self._meter.errors.add()
             await self._put(StreamFailed(error.message))
         await self._put(Closing(reason))
+        return True
 
-    async def _phases(self) -> None:
+    async def _phases(self) -> bool:
+        """History and live, as asked for; False when there is nothing to do at the moment."""
         query = self._query
         if query.window.start is None:
             self._pulse.beat_now()
@@ -171,11 +204,10 @@ class Feed:
             cut = await self._history(self._first, last, REPLAY)
             self._meter.replay.observe(perf_counter() - begun)
             if cut:
-                return
+                return True
             await self._beat()
             await self._put(ReplayCompleted())
-        if query.operation is Operation.WATCH:
-            await self._live()
+        return query.operation is Operation.REPLAY or await self._live()
 
     # Setting up
 
@@ -221,34 +253,13 @@ class Feed:
         return joined.boundary
 
     def _new_subscription(self) -> Subscription:
-        return Subscription(self._rules.queue_size, self._pulse.wake, self._pass_on)
+        return Subscription(self._rules.queue_size, self._pulse.wake, self._meter.sent)
 
     def _leave(self) -> None:
         if self._subscription is not None:
             query = self._query
             self._sources.hub.unsubscribe(query.event_type, query.filter, self._subscription)
             self._subscription = None
-
-    def _opening(self) -> Frame:
-        window = self._query.window
-        if window.start is None:
-            return Established(self._closes_in_s())
-        started_at, ends_at = window.start, window.end
-        return ReplayStarted(
-            batch_size=self._rules.batch_size,
-            from_sequence=started_at.sequence if isinstance(started_at, FromSequence) else None,
-            from_ns=started_at.ns if isinstance(started_at, FromTime) else None,
-            end_sequence=self._end,
-            to_ns=ends_at.ns if isinstance(ends_at, ToTime) else None,
-        )
-
-    def _closes_in_s(self) -> int:
-        """The smaller of the two limits a watch has."""
-        limit = int(self._rules.max_duration_s)
-        if self._query.expires_at_ns is None:
-            return limit
-        left_ns = self._query.expires_at_ns - self._sources.now_ns()
-        return max(0, min(limit, left_ns // 1_000_000_000))
 
     # History
 
@@ -284,7 +295,7 @@ class Feed:
             # What is read and not sent costs this caller its turn: see relay/readers.
             left_out = batch.passed + len(batch.entries) - len(chosen)
             self._sources.readers.charge(self._query.caller, left_out)
-            for frames in self._pieces(chosen, name, quota):
+            for frames in pieces(self._frames(chosen, name, quota)):
                 # A stop ends the stream here, between two writes; what is left is not flushed.
                 await self._beat()
                 await self._send(frames)
@@ -347,24 +358,17 @@ class Feed:
         self._meter.gaps.add()
         await self._put(HistoryGap(wanted, available))
 
-    def _pieces(self, entries: Iterable[Entry], name: bytes, quota: Quota) -> Iterator[bytes]:
-        """The frames of a batch, up to the quota, joined into writes of a bounded size."""
-        frames: list[bytes] = []
-        size = 0
+    def _frames(self, entries: Iterable[Entry], name: bytes, quota: Quota) -> Iterator[bytes]:
+        """The frames of a batch, up to the quota."""
         renderer = self._sources.renderer
         for entry in entries:
             frame = render(renderer, entry, name)
             if isinstance(frame, Unreadable):
-                frame = self._not_rendered(frame)
-            elif not quota.take():
-                break
-            frames.append(frame)
-            size += len(frame)
-            if size >= PIECE_BYTES:
-                yield b"".join(frames)
-                frames, size = [], 0
-        if frames:
-            yield b"".join(frames)
+                yield self._not_rendered(frame)
+            elif quota.take():
+                yield frame
+            else:
+                return
 
     def _not_rendered(self, entry: Unreadable) -> bytes:
         self._journal.warning(
@@ -391,8 +395,8 @@ class Feed:
 
     # Live
 
-    async def _live(self) -> None:
-        """Deliver what the hub offers, for as long as the stream lasts."""
+    async def _live(self) -> bool:
+        """Deliver what the hub has offered; False when there is no more."""
         while (subscription := self._subscription) is not None:
             await self._beat()
             if (chunk := subscription.take()) is not None:
@@ -403,17 +407,7 @@ class Feed:
             elif subscription.failure is not None:
                 raise subscription.failure
             else:
-                self._idle = True
-                await self._pulse.wait()
-                self._idle = False
-
-    def _pass_on(self, chunk: Chunk) -> bool:
-        """Let the hub write to an idle stream: all before it was sent, and nothing else is due."""
-        if not self._idle or not self._pulse.resting or self._outlet is None:
-            return False
-        if not self._outlet.pass_on(chunk):
-            return False
-        self._meter.sent.add(chunk.notifications)
+                return False
         return True
 
     async def _catch_up(self, first: int) -> None:
@@ -443,6 +437,13 @@ class Feed:
             )
             await self._send(b"".join(frames))
         self._meter.sent.add(chunk.notifications)
+
+    @property
+    def _journal(self) -> FilteringBoundLogger:
+        """A log that names the stream; made when it is needed, which is seldom."""
+        query, journal = self._query, structlog.get_logger()
+        named = {"request_id": query.request_id, "event_type": query.event_type}
+        return cast("FilteringBoundLogger", journal.bind(**named, topic=query.topic))
 
     # Pace
 

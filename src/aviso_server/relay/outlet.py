@@ -19,6 +19,6 @@ class Outlet(Protocol):
     def pass_on(self, chunk: Chunk) -> bool:
         """Write a chunk at once if nothing at all is waiting to be written; else False.
 
-        Saves waking a task per watcher: most of the cost of a delivery to an idle connection.
+        Called for each watcher of each chunk: no task is woken, and little else is done.
         """
         ...

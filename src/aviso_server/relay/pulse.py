@@ -1,13 +1,17 @@
 """The clock of one stream: when it must say that it lives, and when it must end.
 
 Waking: new notifications, the timer, a finished read and the server's shutdown all wake the one
-waiter, which then checks everything itself. No task is made per event and none is cancelled.
+waiter, which then checks everything itself. It is a callback: a stream that rests needs no task.
 """
 
 import asyncio
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 
 from aviso_server.core.frame import Reason
+
+NEVER = float("inf")
 
 
 class Ended(Exception):
@@ -40,24 +44,61 @@ class Stop:
         self._listeners.discard(listener)
 
 
+class Alarms:
+    """One timer for all streams: a handle of the loop for each took a fifth of an idle one."""
+
+    def __init__(self) -> None:
+        self._set: list[tuple[float, int, Callable[[], None]]] = []
+        """A heap, by the loop's clock."""
+        self._order = count()
+        self._timer: asyncio.Handle | None = None
+        self._rings_at = NEVER
+
+    def set(self, at: float, ring: Callable[[], None]) -> None:
+        """Call ``ring`` then. It cannot be taken back: who no longer needs it ignores it."""
+        heappush(self._set, (at, next(self._order), ring))
+        self._wind()
+
+    def _wind(self) -> None:
+        first = self._set[0][0]
+        if self._rings_at <= first:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings_at = first
+        self._timer = asyncio.get_running_loop().call_at(first, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._rings_at = None, NEVER
+        now = asyncio.get_running_loop().time()
+        while self._set and self._set[0][0] <= now:
+            heappop(self._set)[2]()
+        if self._set:
+            self._wind()
+
+
 class Pulse:
     """Heartbeats, deadline and shutdown of one stream, and the one place where it waits."""
 
-    def __init__(self, stop: Stop, heartbeat_s: float) -> None:
+    __slots__ = (
+        *("_alarm_at", "_alarms", "_deadline", "_heartbeat_s", "_loop"),
+        *("_next_beat", "_stop", "_waiter", "_woken"),
+    )
+
+    def __init__(self, stop: Stop, alarms: Alarms, heartbeat_s: float) -> None:
         self._stop = stop
+        self._alarms = alarms
         self._heartbeat_s = heartbeat_s
         self._loop = asyncio.get_running_loop()
         self._next_beat = self._loop.time() + heartbeat_s
-        self._deadline = float("inf")
-        self._waiting: asyncio.Future[None] | None = None
+        self._deadline = NEVER
+        self._waiter: Callable[[], None] | None = None
+        """Called by the next wake."""
         self._woken = False
-        self._timer: asyncio.TimerHandle | None = None
+        """Whether there was a wake that nobody waited for."""
+        self._alarm_at = NEVER
+        """The next alarm that is set; it may be set for nothing."""
         stop.listen(self.wake)
-
-    @property
-    def resting(self) -> bool:
-        """True while the stream waits and nothing has woken it."""
-        return self._waiting is not None and not self._woken
 
     def end_after(self, seconds: float) -> None:
         """Set the deadline, unless there is an earlier one."""
@@ -73,6 +114,7 @@ class Pulse:
         Shutdown takes precedence over the deadline. After a late heartbeat the next one counts from
         now.
         """
+        self._woken = False  # all there is to check is checked from here on
         if self._stop.requested:
             raise Ended(Reason.SHUTDOWN)
         now = self._loop.time()
@@ -85,36 +127,37 @@ class Pulse:
 
     def wake(self) -> None:
         """Let the stream look again; remembered when it is not waiting."""
-        self._woken = True
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is None:
+            self._woken = True
+        else:
+            waiter()
 
-    async def wait(self, until: float = float("inf")) -> None:
-        """Wait until woken, or until the loop's clock reaches ``until`` or the next duty."""
-        if not self._woken:
-            self._set_timer(min(until, self._next_beat, self._deadline))
-            self._waiting = self._loop.create_future()
-            try:
-                await self._waiting
-            finally:
-                self._waiting = None
-        self._woken = False
+    def rest(self, woken: Callable[[], None]) -> None:
+        """Call ``woken`` once: when there is a wake or the next duty is due, at once if there was
+        a wake since the last rest."""
+        if self._woken:
+            self._woken = False
+            woken()
+            return
+        self._waiter = woken
+        due = min(self._next_beat, self._deadline)
+        # Kept across rests: a busy stream would otherwise set an alarm per notification.
+        if due < self._alarm_at:
+            self._alarm_at = due
+            self._alarms.set(due, self._rang)
+
+    async def wait(self) -> None:
+        """The same for a coroutine."""
+        woken = asyncio.Event()
+        self.rest(woken.set)
+        await woken.wait()
 
     def close(self) -> None:
-        """Drop the timer and stop listening; harmless when done twice."""
+        """Stop listening; harmless when done twice."""
+        self._waiter = None
         self._stop.ignore(self.wake)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _set_timer(self, at: float) -> None:
-        # Kept across waits: a busy stream would otherwise make a timer per notification.
-        if self._timer is not None:
-            if self._timer.when() <= at:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._rang)
 
     def _rang(self) -> None:
-        self._timer = None
+        self._alarm_at = NEVER
         self.wake()

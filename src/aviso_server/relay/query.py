@@ -1,10 +1,12 @@
 """What a watch or replay asks for, once it has been checked, and the rules it is served by."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from aviso_server.core.cursor import Window, refuse_ends, window
+from aviso_server.core.cursor import FromSequence, FromTime, ToTime, Window, refuse_ends, window
 from aviso_server.core.filter import Filter
+from aviso_server.core.frame import Established, Frame, ReplayStarted
 from aviso_server.core.identifier import check_spatial, compile_filter
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
@@ -87,4 +89,24 @@ def query_of(
         request_id,
         pattern(schema, wanted),
         expires_at_ns,
+    )
+
+
+def opening_of(
+    query: Query, rules: StreamRules, end: int | None, now_ns: Callable[[], int]
+) -> Frame:
+    """The first frame of a stream; ``end`` is the effective end of its history."""
+    start, until = query.window.start, query.window.end
+    if start is None:
+        closes_in_s = int(rules.max_duration_s)
+        if query.expires_at_ns is not None:
+            left_ns = query.expires_at_ns - now_ns()
+            closes_in_s = max(0, min(closes_in_s, left_ns // 1_000_000_000))
+        return Established(closes_in_s)
+    return ReplayStarted(
+        batch_size=rules.batch_size,
+        from_sequence=start.sequence if isinstance(start, FromSequence) else None,
+        from_ns=start.ns if isinstance(start, FromTime) else None,
+        end_sequence=end,
+        to_ns=until.ns if isinstance(until, ToTime) else None,
     )

@@ -8,50 +8,39 @@ per connection is bounded, publishers never wait, and nothing is dropped.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from aviso_server.core import footprint
 from aviso_server.core.errors import LiveFailed
 from aviso_server.core.notification import Unreadable
+from aviso_server.telemetry.metrics import Number
 
 MAX_QUEUED_BYTES = 4 * 1024 * 1024
 """Second bound on a queue: 1000 notifications of 256 KiB would be 256 MiB per stalled reader."""
 
 
-@dataclass
 class Chunk:
     """Consecutive matching notifications of one dispatch, rendered once for all subscribers."""
 
-    items: Sequence[tuple[int, bytes | Unreadable]]
-    """Sequence and ``live-notification`` frame, or its substitute."""
-    encoded: bytes | None = None
-    """The frames as the connections write them, kept by the first that does."""
+    __slots__ = ("__dict__", "encoded", "first", "items", "notifications", "same_for_all")
 
-    @property
-    def first(self) -> int:
+    def __init__(self, items: Sequence[tuple[int, bytes | Unreadable]]) -> None:
+        self.items = items
+        """Sequence and ``live-notification`` frame, or its substitute."""
+        self.first = items[0][0]
         """Lowest sequence in the chunk."""
-        return self.items[0][0]
-
-    @property
-    def last(self) -> int:
-        """Highest sequence in the chunk."""
-        return self.items[-1][0]
+        self.notifications = sum(isinstance(frame, bytes) for _, frame in items)
+        """How many of the items are notifications."""
+        self.same_for_all = self.notifications == len(items)
+        """Whether every subscriber gets the same frames."""
+        self.encoded: bytes | None = None
+        """The frames as the connections write them, kept by the first that does."""
 
     @property
     def frames(self) -> bytes:
         """All frames joined; computed each time, since only the encoded form is kept."""
         return b"".join(frame for _, frame in self.items if isinstance(frame, bytes))
-
-    @cached_property
-    def notifications(self) -> int:
-        """How many of the items are notifications."""
-        return sum(isinstance(frame, bytes) for _, frame in self.items)
-
-    @property
-    def same_for_all(self) -> bool:
-        """Whether every subscriber gets the same frames."""
-        return self.notifications == len(self.items)
 
     @cached_property
     def size(self) -> int:
@@ -74,14 +63,17 @@ class Subscription:
     """Notifications queued at the most."""
     wake: Callable[[], None]
     """Called whenever there is something to check."""
-    pass_on: Callable[[Chunk], bool]
-    """Delivers a chunk past the queue if the subscriber is idle; False if it is not."""
+    sent: Number
+    """Counts the notifications that went past the queue."""
+    pass_on: Callable[[Chunk], bool] | None = None
+    """While the subscriber rests, all before it sent: delivers a chunk past the queue, or not."""
     boundary: int = 0
     """H: only sequences above it are live for this subscriber."""
     resume_at: int | None = None
     """First sequence not taken after the queue was full; None while attached."""
     failure: LiveFailed | None = None
-    _chunks: deque[Chunk] = field(default_factory=deque)
+    _chunks: deque[Chunk] | None = None
+    """None while nothing waits: most subscribers keep up, and an empty deque is large."""
     _queued: int = 0
     _queued_bytes: int = 0
 
@@ -92,7 +84,8 @@ class Subscription:
 
     def offer(self, chunk: Chunk) -> bool:
         """Take a chunk; False when it does not fit and the subscription has detached."""
-        if not self._chunks and chunk.first > self.boundary and self.pass_on(chunk):
+        if self.pass_on is not None and chunk.first > self.boundary and self.pass_on(chunk):
+            self.sent.add(chunk.notifications)
             return True
         count = len(chunk.items)
         full = self._queued + count > self.limit
@@ -100,6 +93,8 @@ class Subscription:
             self.resume_at = chunk.first
             self.wake()
             return False
+        if self._chunks is None:
+            self._chunks = deque()
         self._chunks.append(chunk)
         self._queued += count
         self._queued_bytes += chunk.size
@@ -121,4 +116,5 @@ class Subscription:
             above = chunk.after(self.boundary)
             if above is not None:
                 return above
+        self._chunks = None
         return None

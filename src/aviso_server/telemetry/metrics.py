@@ -6,8 +6,7 @@ Callers say what happened in the terms of their layer; which series change is de
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -142,19 +141,34 @@ class StreamMeter:
     users: "_Family"
     route: str
 
-    @contextmanager
-    def alive(self, username: str | None = None) -> Iterator[None]:
+    def alive(self, username: str | None = None) -> "Life":
         """Count a stream as open; its lifetime when it ends."""
         user = _NO_NUMBER if username is None else self.users.number(self.route, username)
-        begun = time.perf_counter()
         self.active.add()
         user.add()
-        try:
-            yield
-        finally:
-            self.active.add(-1)
-            user.add(-1)
-            self.lifetime.observe(time.perf_counter() - begun)
+        return Life(self, user, time.perf_counter())
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One open stream, as it is counted."""
+
+    meter: StreamMeter
+    user: Number
+    begun: float
+
+    def end(self) -> None:
+        """It has ended."""
+        self.meter.active.add(-1)
+        self.user.add(-1)
+        self.meter.lifetime.observe(time.perf_counter() - self.begun)
+
+    def __enter__(self) -> None:
+        """It is counted already."""
+
+    def __exit__(self, *_: object) -> None:
+        """End with the block."""
+        self.end()
 
 
 @dataclass(frozen=True, slots=True)
