@@ -219,7 +219,7 @@ def test_a_report_that_fails_leaves_the_last_one(
     assert {path.name for path in options.output.parent.iterdir()} == {"lake", "report.html"}
 
 
-def test_a_report_that_cannot_be_made_is_refused_before_spark_starts(options: ReportOptions) -> None:
+def test_a_report_that_cannot_be_made_is_refused_at_once(options: ReportOptions) -> None:
     """Bad paths, unknown event types, periods that end before they begin."""
     output = options.output
     for wrong, words in (
