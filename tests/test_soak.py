@@ -18,6 +18,7 @@ SMALL = Amounts(seconds=1, watchers=40, churn=50, rate=50, callers=60, cycles=60
 BEFORE = Census(memory_bytes=100 * MEBIBYTE, descriptors=17, tasks=9, consumers=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_server_ends_where_it_began(name: str, tmp_path: Path) -> None:
     """Nothing is lost, repeated or left over, and there is a picture of it."""

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.footprints import KINDS
 
 TESTS = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_what_is_counted_is_about_what_is_taken() -> None:
     """Many things of a kind, made in a process of their own, are neither hidden nor exaggerated."""
     ran = subprocess.run(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
+import pytest
 from backends.jetstream.conftest import BRISK, eventually
 from support.config import document, embedded, on_jetstream
 from support.metrics import Page, counting, moved, page_url, scrape
@@ -76,6 +77,7 @@ def worker_pids(server: ServerProcess) -> list[int]:
     return [int(pid) for pid in found]
 
 
+@pytest.mark.slow
 async def test_one_page_for_all_workers(tmp_path: Path) -> None:
     """Totals are what was sent, whichever worker took it, and stay so after ``kill -9`` of one.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from backends.jetstream.conftest import eventually
 from support.config import document, embedded, on_jetstream
 from support.jetstream import status
@@ -16,6 +17,8 @@ from support.process import ServerProcess, alive, kernel_file, server_process
 from support.storm import FILTERS, LAST, SCHEMA, Watcher, Weather, weather
 
 from aviso_server.core.json import Json
+
+pytestmark = pytest.mark.slow
 
 WORKERS = 3
 NOTICED_S = 30

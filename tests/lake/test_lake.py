@@ -132,6 +132,7 @@ async def agreed(lake: Lake, model: Model, chance: random.Random, asked: Filter)
         assert await lake.last_until("mixed", ns) == max(until, default=None)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8))
 @given(
     st.randoms(use_true_random=False),
