@@ -122,7 +122,7 @@ def bench(  # noqa: PLR0913 - one parameter per option
     against: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="URL",
+            metavar="[NAME=]URL",
             help="Compare with a server of this machine that has our API; may be repeated.",
         ),
     ] = None,

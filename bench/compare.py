@@ -112,8 +112,10 @@ class Contest:
         self.readers.do(Aim(peer.port, count), timeout_s)
         before = self._cpu(peer)
         self.readers.start(Gather(peer.port))
-        sent = self._publish(peer, count, connections)
-        seen = self.readers.finish(timeout_s)
+        try:
+            sent = self._publish(peer, count, connections)
+        finally:  # they answer in any case, and the next answer must be to the next job
+            seen = self.readers.finish(timeout_s)
         span = Span(sent.began_at, max(seen.ended_at, sent.ended_at))
         return self._run(count * watchers, span, before, peer)
 

@@ -126,6 +126,8 @@ class Reader(asyncio.Protocol):
         """Set the target to so many further marks."""
         self._target = self._until.count + further
         self._reached = asyncio.get_running_loop().create_future()
+        if self.transport is None or self.transport.is_closing():
+            self._reach()
 
     async def reached(self) -> None:
         """Wait for the target; raises Broken when the stream ended before it."""

@@ -95,6 +95,8 @@ class Rivals:
 @contextmanager
 def present(rivals: Rivals, conditions: Conditions) -> Iterator[tuple[list[Peer], list[Skipped]]]:
     """This server and those of its rivals that can be had, for the block; and the others."""
+    if rivals.pid and len(rivals.urls) != 1:
+        raise SystemExit("--against-pid names the process of one --against URL")
     # Of this comparison alone: a server that runs already may have stored others.
     expver = str(secrets.randbelow(9000) + 1000)
     absent = []
@@ -123,7 +125,8 @@ def this(conditions: Conditions, expver: str) -> Iterator[Peer]:
 
 
 def running(url: str, pid: int | None, expver: str) -> Peer:
-    """A server of this machine that was started by somebody else."""
+    """A server of this machine that was started by somebody else; a name may precede its URL."""
+    name, _, url = url.rpartition("=")
     place = urlsplit(url)
     if place.scheme != "http" or place.hostname not in (HOST, "localhost") or not place.port:
         raise SystemExit(f"--against {url}: only http://{HOST}:PORT can be compared with")
@@ -131,7 +134,7 @@ def running(url: str, pid: int | None, expver: str) -> Peer:
     if not found:
         raise SystemExit(f"--against {url}: no process listens there; name it: --against-pid PID")
     processes = dict.fromkeys(each for one in found for each in family(one))
-    return Peer(url.removeprefix("http://"), place.port, tuple(processes), aviso(expver=expver))
+    return Peer(name or place.netloc, place.port, tuple(processes), aviso(expver=expver))
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from bench.wire import Speech, aviso
 _Pipe: TypeAlias = "Connection[Any, Any]"
 _Reader = TypeVar("_Reader", bound=Reader)
 
+GATHER_S = 45
+"""How long readers may wait for what was sent: less than the parent waits for them."""
 CONNECTING = 50
 """Connections opened at a time: the listen queue must not overflow."""
 
@@ -163,6 +165,8 @@ async def _work(pipe: _Pipe) -> None:
             return
         try:
             answer: Span | Failure = await desk.do(job)
+        except TimeoutError:
+            answer = Failure(f"some readers had not got everything after {GATHER_S} s")
         except (Broken, OSError) as error:
             answer = Failure(str(error))
         pipe.send(answer)
@@ -187,8 +191,9 @@ class _Desk:
                 for reader in self._watches[port]:
                     reader.aim(frames)
             case Gather(port):
-                for reader in self._watches[port]:
-                    await reader.reached()
+                async with asyncio.timeout(GATHER_S):
+                    for reader in self._watches[port]:
+                        await reader.reached()
                 return Span(began_at, max(reader.reached_at for reader in self._watches[port]))
         return Span(began_at, monotonic())
 
