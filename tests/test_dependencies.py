@@ -232,7 +232,9 @@ async def test_a_client_knows_its_server(tmp_path: Path) -> None:
         assert heard == [(True, False)]
         assert client._server_info["max_payload"] == client.max_payload
         silent = await client.subscribe("silent")
+        await client._send_command(b"PUB silent 2\r\nhi\r\n")
         asked = asyncio.ensure_future(client.request("silent", timeout=60))
+        assert (await silent.next_msg()).data == b"hi"
         await silent.next_msg()
         (future,) = client._resp_map.values()
         future.set_exception(NoServersError())

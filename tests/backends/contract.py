@@ -12,7 +12,7 @@ from contextlib import aclosing
 import pytest
 from support.config import settings
 
-from aviso_server.backends.backend import Backend, Bounds
+from aviso_server.backends.backend import Backend, Bounds, Receipt
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.filter import Filter
@@ -218,6 +218,32 @@ class BackendContract:
         assert all(
             payloads[receipt.sequence] == str(n).encode() for n, receipt in enumerate(receipts)
         )
+
+    async def test_many_are_stored_in_their_order(self, backend: Backend) -> None:
+        """Each has its own outcome: stored, repeated, or refused."""
+        await append(backend, 1)
+        items = [(notification(payload=n), f"m{n % 30}") for n in range(40)]
+        outcomes = await backend.append_many(items)
+        assert outcomes[:30] == [Receipt(n) for n in range(2, 32)]
+        assert outcomes[30:] == [Receipt(n, repeated=True) for n in range(2, 12)]
+        strange = await backend.append_many([(notification(event_type="EV2"), "a"), items[0]])
+        assert strange == [Receipt(1), Receipt(2, repeated=True)]
+        second = await backend.append_many([(notification(event_type="ev2"), "b")])
+        assert isinstance(second[0], InvalidRequest)
+        assert await backend.append_many([]) == []
+
+    async def test_together_is_all_or_none(self, backend: Backend) -> None:
+        """Stored as one; again it is the same; if some keys are known nothing is stored."""
+        items = [(notification(payload=n), f"t{n}") for n in range(8)]
+        assert await backend.append_together(items[:5]) == [Receipt(n) for n in range(1, 6)]
+        again = await backend.append_together(items[:5])
+        assert again == [Receipt(n, repeated=True) for n in range(1, 6)]
+        some = await backend.append_together(items[3:])
+        assert some == [Receipt(4, repeated=True), Receipt(5, repeated=True), None, None, None]
+        assert (await backend.bounds("ev")).last == 5
+        assert await backend.append_many(items[5:]) == [Receipt(n) for n in range(6, 9)]
+        alone = [(notification(payload=9), "t9")]
+        assert await backend.append_together(alone) == [Receipt(9)]
 
     async def test_delete_leaves_a_hole(self, backend: Backend) -> None:
         """One is gone, its neighbours keep their sequences, a second time is False."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aviso_server.core.batch import BLOCK, check_element, is_array, split
+from aviso_server.core.batch import BLOCK, check_element, is_array, split, unwrap
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
 from aviso_server.core.json import parse
 
@@ -118,3 +118,52 @@ def test_every_step_looks_at_one_block(body: bytes) -> None:
     except RequestError:
         pass
     assert steps >= len(body) // BLOCK
+
+
+@pytest.mark.parametrize(
+    ("body", "atomic"),
+    [
+        (b'{"atomic": true, "notifications": [{"a": [1]}, 2]}', True),
+        (b' {\n"notifications" : [{"a": [1]}, 2] ,\n "atomic" : false } \n', False),
+        (b'{"notifications":[{"a": [1]}, 2]}', False),
+    ],
+)
+def test_an_array_may_be_in_an_object(body: bytes, atomic: bool) -> None:
+    """Its elements stand where they stood, so that errors name the right place."""
+    inner, found = unwrap(body)
+    assert found is atomic
+    assert texts(inner) == [b'{"a": [1]}', b" 2"]
+    assert inner.index(b"[") == body.index(b"[")
+    assert inner.count(b"\n", 0, body.index(b"[")) == body.count(b"\n", 0, body.index(b"["))
+
+
+@pytest.mark.parametrize("body", [b"[1]", b'{"event_type":"x"}\n{"atomic":true}', b"", b"x"])
+def test_all_else_is_no_such_object(body: bytes) -> None:
+    """Arrays and lines are as they were."""
+    assert unwrap(body) == (body, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b'{"atomic": true}', "WrongShape"),
+        (b'{"atomic": 1, "notifications": [1]}', "WrongShape"),
+        (b'{"notifications": {"a": [1]}}', "WrongShape"),
+        (b'{"notifications": [1], "more": 2}', "UnknownMember"),
+        (b'{"notifications": [1]', "MalformedBody"),
+        (b'{"notifications": [1]} x', "MalformedBody"),
+        (b'{"atomic": true, "notifications"', "MalformedBody"),
+    ],
+)
+def test_objects_that_are_refused(body: bytes, error: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(RequestError) as refusal:
+        unwrap(body)
+    assert type(refusal.value).__name__ == error
+
+
+def test_two_arrays_are_not_one() -> None:
+    """A member given twice is refused: which of the two is meant?"""
+    inner, _ = unwrap(b'{"notifications": [1], "notifications": [2]}')
+    with pytest.raises(MalformedBody):
+        texts(inner)

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from support.config import settings
+from support.edge import Failing, Parts, edge
 from support.server import Client, connected
+
+from aviso_server.core.errors import NoBatches, StorageFailed, Unacknowledged
 
 GOOD = {"event_type": "ev", "identifier": {"region": "n"}}
 
@@ -157,3 +160,107 @@ async def test_nothing_of_an_array_with_a_fault_is_stored(client: Client) -> Non
 
 def _line(item: dict[str, Any]) -> bytes:
     return json.dumps(item).encode()
+
+
+# All or none
+
+EXTREME = {
+    "event_type": "extreme",
+    "identifier": {"region": "north", "run_time": "0000", "severity": 1, "anomaly": 1},
+    "payload": 1,
+}
+
+
+def together(*items: dict[str, Any]) -> dict[str, Any]:
+    """An atomic batch."""
+    return {"atomic": True, "notifications": list(items)}
+
+
+async def count(client: Client) -> int:
+    """How many are stored."""
+    async with client.replay("ev", {}, from_id="1") as stream:
+        return sum(event.kind == "replay" for event in await stream.rest())
+
+
+async def test_an_atomic_batch_is_stored_as_one(client: Client) -> None:
+    """Consecutive sequences; sent again it is answered with the same ones."""
+    batch = together(*({**GOOD, "payload": n} for n in range(3)))
+    status, answer = await post(client, batch, Idempotency_Key="k")
+    assert (status, answer["status"], answer["accepted"]) == (200, "success", 3)
+    assert [item["id"] for item in answer["results"]] == ["ev@1", "ev@2", "ev@3"]
+    _, again = await post(client, batch, Idempotency_Key="k")
+    assert again["results"] == answer["results"]
+    assert await count(client) == 3
+
+
+async def test_one_refused_keeps_all_of_an_atomic_batch(client: Client) -> None:
+    """The one says why, the others that it was because of another."""
+    status, answer = await post(client, together(GOOD, {**GOOD, "identifier": {}}, GOOD))
+    assert (status, answer["status"], answer["accepted"], answer["rejected"]) == (
+        200,
+        "error",
+        0,
+        3,
+    )
+    codes = [item["code"] for item in answer["results"]]
+    assert codes == ["BATCH_NOT_STORED", "INVALID_NOTIFICATION_REQUEST", "BATCH_NOT_STORED"]
+    assert await count(client) == 0
+
+
+async def test_an_atomic_batch_that_was_stored_in_part(client: Client) -> None:
+    """What is known by its key is named; nothing more is stored."""
+    await post(client, [{**GOOD, "idempotency_key": "a"}])
+    batch = together({**GOOD, "idempotency_key": "a"}, {**GOOD, "idempotency_key": "b"})
+    _, answer = await post(client, batch)
+    assert [item["code"] for item in answer["results"]] == ["BATCH_NOT_STORED"] * 2
+    assert "as ev@1" in answer["results"][0]["message"]
+    assert await count(client) == 1
+
+
+async def test_an_atomic_batch_with_keys_of_another(client: Client) -> None:
+    """Keys that were used for something else are refused, as those of single ones are."""
+    keyed = [{**GOOD, "payload": n, "idempotency_key": f"k{n}"} for n in range(2)]
+    await post(client, together(*keyed))
+    _, answer = await post(client, together(keyed[0], {**keyed[1], "payload": "other"}))
+    codes = [item["code"] for item in answer["results"]]
+    assert codes == ["BATCH_NOT_STORED", "IDEMPOTENCY_KEY_REUSED"]
+    assert await count(client) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (
+            together(GOOD, EXTREME),
+            "event_type",
+        ),
+        (together(*[{**GOOD, "idempotency_key": "k"}] * 2), "idempotency_key"),
+        (together(*[GOOD] * 1001), None),
+        ({"atomic": "yes", "notifications": [GOOD]}, "atomic"),
+        ({"atomic": True}, None),
+    ],
+)
+async def test_atomic_batches_refused_as_a_whole(
+    client: Client, body: dict[str, Any], field: str | None
+) -> None:
+    """What cannot be stored as one is a 400, and nothing is stored."""
+    status, answer = await post(client, body)
+    assert status == 400
+    assert answer.get("field") == field
+    assert await count(client) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (StorageFailed("no"), 500, "NOTIFICATION_STORAGE_FAILED"),
+        (Unacknowledged("no answer"), 503, "BATCH_OUTCOME_UNKNOWN"),
+        (NoBatches("too old"), 501, "ATOMIC_BATCH_UNSUPPORTED"),
+        (OSError("something"), 503, "BATCH_OUTCOME_UNKNOWN"),
+    ],
+)
+async def test_a_store_that_fails_an_atomic_batch(error: Exception, status: int, code: str) -> None:
+    """It did not happen, or nobody knows, or it cannot be done here."""
+    async with edge(settings(), Parts(Failing({"append_together": error}))) as served:
+        found, answer = await post(served, together(GOOD, GOOD))
+        assert (found, answer["code"]) == (status, code)

@@ -100,6 +100,12 @@ class Failing(MemoryBackend):
         self._fail("append")
         return await super().append(notification, key=key)
 
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> list[Receipt | None]:
+        self._fail("append_together")
+        return await super().append_together(items)
+
     async def bounds(self, event_type: str) -> Bounds:
         self._fail("bounds")
         return await super().bounds(event_type)

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt
 from aviso_server.core.errors import HistoryFailed, LiveFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Unreadable
@@ -51,6 +51,16 @@ class FaultyBackend:
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         """As underneath."""
         return await self._real.append(notification, key=key)
+
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> Sequence[Outcome]:
+        """As underneath."""
+        return await self._real.append_many(items)
+
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> Sequence[Receipt | None]:
+        """As underneath."""
+        return await self._real.append_together(items)
 
     async def bounds(self, event_type: str) -> Bounds:
         """As underneath, or a failure."""

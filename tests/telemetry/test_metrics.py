@@ -74,6 +74,10 @@ def test_zeros_from_the_start() -> None:
         expected.append(("aviso_history_reads_total", {"tier": tier}))
     for name in ("connected", "storing", "reconnects_total"):
         expected.append((f"aviso_backend_{name}", {"backend": "in_memory"}))
+    for outcome in ("ok", "error"):
+        labels = {"backend": "in_memory", "outcome": outcome}
+        expected.append(("aviso_backend_batches_total", labels))
+    expected.append(("aviso_backend_batched_notifications_total", {"backend": "in_memory"}))
     for reason in get_args(Reason):
         expected.append(("aviso_backend_fault", {"backend": "in_memory", "reason": reason}))
     found = shown(metrics())
@@ -133,6 +137,12 @@ def test_every_series_has_its_heading() -> None:
             lambda m: m.backend_seen(connected=True, reconnects=0, fault="store_full"),
             moved("aviso_backend_connected", backend="in_memory")
             | moved("aviso_backend_fault", backend="in_memory", reason="store_full"),
+        ),
+        (
+            lambda m: m.batches_seen(2, 1, 90),
+            moved("aviso_backend_batches_total", 2, backend="in_memory", outcome="ok")
+            | moved("aviso_backend_batches_total", backend="in_memory", outcome="error")
+            | moved("aviso_backend_batched_notifications_total", 90, backend="in_memory"),
         ),
         (
             lambda m: m.store_seen(7, None, 9),

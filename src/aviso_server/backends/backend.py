@@ -9,8 +9,9 @@ The same contract suite (tests/backends/contract.py) runs over every implementat
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
+from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 
@@ -37,6 +38,13 @@ class Receipt:
     sequence: int
     repeated: bool = False
     """True when the key was seen before and nothing was stored now."""
+
+
+MOST_TOGETHER = 1000
+"""Notifications that are stored all or none: what NATS takes in one batch unless told otherwise."""
+
+Outcome: TypeAlias = Receipt | AvisoError
+"""What became of a notification that was appended with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +134,24 @@ class Backend(Protocol):
 
         Raises StorageFailed, and then nothing was stored; InvalidRequest when the stream belongs
         to a differently spelled event type.
+        """
+        ...
+
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> Sequence[Outcome]:
+        """Append notifications, each with its key, in their order; the outcome of each.
+
+        Those of one event type are stored in the order given unless some have to be sent again.
+        """
+        ...
+
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> Sequence[Receipt | None]:
+        """Append up to MOST_TOGETHER notifications of one event type, each with its own key.
+
+        All or none, at consecutive sequences. If keys were seen before nothing is stored, and the
+        receipts are the former ones: None for each key that was not seen. Raises StorageFailed, and
+        then nothing was stored; Unacknowledged; NoBatches; InvalidRequest as ``append`` does.
         """
         ...
 

@@ -4,7 +4,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt, Usage
+from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.telemetry.metrics import Metrics
@@ -41,6 +42,30 @@ class MeteredBackend:
             raise
         self._metrics.backend_called("publish", time.perf_counter() - begun, failed=False)
         return receipt
+
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> Sequence[Outcome]:
+        begun = time.perf_counter()
+        outcomes = await self.inner.append_many(items)
+        taken = time.perf_counter() - begun
+        for outcome in outcomes:
+            self._metrics.backend_called("publish", taken, failed=isinstance(outcome, AvisoError))
+        return outcomes
+
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> Sequence[Receipt | None]:
+        begun = time.perf_counter()
+        try:
+            receipts = await self.inner.append_together(items)
+        except Exception:
+            self._appended(len(items), time.perf_counter() - begun, failed=True)
+            raise
+        self._appended(len(items), time.perf_counter() - begun, failed=None in receipts)
+        return receipts
+
+    def _appended(self, count: int, seconds: float, *, failed: bool) -> None:
+        for _ in range(count):
+            self._metrics.backend_called("publish", seconds, failed=failed)
 
     async def bounds(self, event_type: str) -> Bounds:
         return await self.inner.bounds(event_type)
@@ -96,6 +121,25 @@ class Reconnecting(Protocol):
         ...
 
 
+class Batched(Protocol):
+    """What became of batches."""
+
+    stored: int
+    failed: int
+    notifications: int
+    """In those that were stored."""
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A backend that stores notifications together."""
+
+    @property
+    def batches(self) -> Batched:
+        """Those of this process."""
+        ...
+
+
 @runtime_checkable
 class Measured(Protocol):
     """A backend that knows how full its store is."""
@@ -119,6 +163,9 @@ def look(backend: Backend, metrics: Metrics) -> None:
     fault = inner.fault
     reason = None if fault is None else fault.reason
     metrics.backend_seen(connected=inner.connected, reconnects=reconnects, fault=reason)
+    if isinstance(inner, Batching):
+        done = inner.batches
+        metrics.batches_seen(done.stored, done.failed, done.notifications)
     if (usage := usage_of(inner)) is not None:
         metrics.store_seen(usage.stored_bytes, usage.limit_bytes, usage.free_bytes)
         for event_type, stream in usage.streams.items():

@@ -1,5 +1,7 @@
 """Several notifications in one body: a JSON array, or NDJSON with one request object per line.
 
+The array may be in an object, ``{"atomic": true, "notifications": [...]}``: all or none.
+
 Items are validated individually; only a body that cannot be split is refused as a whole. An item is
 a request object with one more member allowed, ``idempotency_key``.
 
@@ -8,6 +10,7 @@ can do something else: ``split`` finds the items block by block, and counts them
 parsed; then each is checked and parsed individually.
 """
 
+import re
 from collections.abc import Iterator
 from typing import NoReturn, TypeAlias
 
@@ -15,7 +18,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
+from aviso_server.core.errors import (
+    InvalidRequest,
+    MalformedBody,
+    RequestError,
+    UnknownMember,
+    WrongShape,
+)
 from aviso_server.core.json import UNREADABLE, parse
 from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, check_key, parse_request
@@ -33,6 +42,34 @@ BLOCK = 64 * 1024
 _COMMA, _NEWLINE = b",\n"
 _SOLID = np.ones(256, np.bool_)
 _SOLID[list(b" \t\r\n")] = False
+_ATOMIC, _NOTIFICATIONS = "atomic", "notifications"
+_WRAPPED = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"(?:atomic|notifications)"')
+"""No request object has these members, so this is not the first line of NDJSON."""
+_NOT_BREAK = re.compile(rb"[^\n]")
+
+
+def unwrap(body: bytes) -> tuple[bytes, bool]:
+    """The array or the lines of a body, and whether all or none of it is to be stored.
+
+    What is outside the array becomes blanks, so that offsets stay the same. MalformedBody,
+    UnknownMember or WrongShape for an object that is not as it should be.
+    """
+    if not _WRAPPED.match(body):
+        return body, False
+    begin, end = body.find(b"["), body.rfind(b"]") + 1
+    # There is no other bracket in the object, so what remains without the array is small.
+    members = parse(body[:begin] + b"[]" + body[end:] if 0 <= begin < end else body)
+    if not isinstance(members, dict) or not isinstance(members.get(_NOTIFICATIONS), list):
+        raise WrongShape('A batch that is an object needs "notifications", an array')
+    if extra := sorted(members.keys() - {_ATOMIC, _NOTIFICATIONS}):
+        raise UnknownMember(
+            f'unknown field "{extra[0]}" in a batch; it has "atomic" and "notifications"',
+            field=extra[0],
+        )
+    atomic = members.get(_ATOMIC, False)
+    if not isinstance(atomic, bool):
+        raise WrongShape('"atomic" must be true or false', field=_ATOMIC)
+    return _NOT_BREAK.sub(b" ", body[:begin]) + body[begin:end], atomic
 
 
 def is_array(body: bytes) -> bool:

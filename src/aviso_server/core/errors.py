@@ -11,6 +11,9 @@
     │   └── BodyTooLarge            over ``application.max_body_bytes``
     ├── NotFound                    an admin target that is not there
     ├── StorageFailed               the backend did not take a notification
+    ├── Unacknowledged              whether an atomic batch was stored cannot be known
+    ├── NotTogether                 one of an atomic batch, not stored because of another
+    ├── NoBatches                   the store has no atomic batches
     ├── SetupFailed                 a stream could not be opened
     ├── HistoryFailed               history could not be read
     │   └── HistoryLost             history that is needed is no longer kept
@@ -89,6 +92,30 @@ class NotFound(AvisoError):
 
 class StorageFailed(AvisoError):
     """The backend did not accept a notification; nothing was stored."""
+
+
+class Unacknowledged(AvisoError):
+    """An atomic batch was sent and not acknowledged: all of it was stored, or nothing."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(
+            "It is not known whether the atomic batch was stored. Send it again with the same "
+            "idempotency keys; without any, with the request id as Idempotency-Key",
+            details=details,
+        )
+
+
+class NotTogether(AvisoError):
+    """A notification of an atomic batch that was not stored because of others in it."""
+
+
+class NoBatches(AvisoError):
+    """The store cannot store several notifications as one."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(
+            "The store cannot take an atomic batch. Nothing was stored", details=details
+        )
 
 
 class SetupFailed(AvisoError):

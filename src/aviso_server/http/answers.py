@@ -391,6 +391,8 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
         "REQUEST_TIMEOUT",
         "NOTIFICATION_PROCESSING_FAILED",
         "NOTIFICATION_STORAGE_FAILED",
+        "BATCH_OUTCOME_UNKNOWN",
+        "ATOMIC_BATCH_UNSUPPORTED",
         "SSE_STREAM_INITIALIZATION_FAILED",
     ]
     configured_event_types: Annotated[

@@ -12,8 +12,16 @@ import structlog
 from aiohttp import web
 from msgspec import UNSET
 
-from aviso_server.core.batch import Span, check_element, is_array, split
-from aviso_server.core.errors import BodyTooLarge, RequestError
+from aviso_server.backends.backend import MOST_TOGETHER
+from aviso_server.core.batch import Span, check_element, is_array, split, unwrap
+from aviso_server.core.errors import (
+    AvisoError,
+    BodyTooLarge,
+    NoBatches,
+    RequestError,
+    StorageFailed,
+    Unacknowledged,
+)
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.http.access import actor, admission, caller, key_owner
@@ -43,9 +51,7 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
         key = idempotency_key(request) or request_id
         services.limits.notify(caller(request), len(items.spans))
     except RequestError as error:
-        count_refused(services.sources.metrics, services.catalogue, error, None)
-        log_refused(error, Operation.NOTIFY, request)
-        return error_answer(error, Operation.NOTIFY, request_id)
+        return _refused(request, error)
     batch = BatchPublisher(
         backend=services.backend,
         catalogue=services.catalogue,
@@ -53,7 +59,12 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
         owner=key_owner(request),
         admit=admission(request, Operation.NOTIFY),
     )
-    results = await _results(services, await batch.publish(items.texts()))
+    storing = batch.publish_together if items.atomic else batch.publish
+    try:
+        outcomes = await storing(items.texts())
+    except (RequestError, StorageFailed, Unacknowledged, NoBatches) as error:
+        return _refused(request, error)
+    results = await _results(services, outcomes)
     answer = _answer(results, request_id, seconds(services.now_ns()))
     structlog.get_logger().info(
         "Batch processed",
@@ -67,11 +78,21 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
     return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
 
 
+def _refused(request: web.Request, error: AvisoError) -> web.Response:
+    """The answer for a batch of which nothing was stored, or all as far as is known."""
+    services = request.app[SERVICES]
+    count_refused(services.sources.metrics, services.catalogue, error, None)
+    log_refused(error, Operation.NOTIFY, request)
+    return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
+
+
 @dataclass(frozen=True, slots=True)
 class _Items:
     """Where the items of a body are."""
 
     body: bytes
+    atomic: bool
+    """Whether all or none are stored."""
     spans: list[Span]
     max_bytes: int
     """Of one item: what could not be sent alone cannot be sent with others."""
@@ -87,7 +108,9 @@ async def _items(body: bytes, services: Services) -> _Items:
     """Take a body apart; a RequestError if that cannot be done."""
     turns = Turns()
     spans: list[Span] = []
-    for found in split(body, max_items=services.max_batch_items):
+    body, atomic = unwrap(body)
+    most = min(services.max_batch_items, MOST_TOGETHER) if atomic else services.max_batch_items
+    for found in split(body, max_items=most):
         spans += found
         await turns.spend(TURN_BYTES)
     if is_array(body):
@@ -97,7 +120,7 @@ async def _items(body: bytes, services: Services) -> _Items:
             if size <= services.max_body_bytes:
                 check_element(body, span)
                 await turns.spend(size // 8)  # only scanned, which is far faster
-    return _Items(body, spans, services.max_body_bytes)
+    return _Items(body, atomic, spans, services.max_body_bytes)
 
 
 async def _results(

@@ -18,8 +18,11 @@ from aviso_server.core.errors import (
     InvalidRequest,
     KeyReused,
     MalformedBody,
+    NoBatches,
+    NotTogether,
     SetupFailed,
     StorageFailed,
+    Unacknowledged,
     UnknownEventType,
     UnknownMember,
     WrongShape,
@@ -62,6 +65,9 @@ TABLE: dict[type[AvisoError], ErrorRow] = {
     Unavailable: ErrorRow(503, "SERVICE_UNAVAILABLE", "service_unavailable"),
     Undecided: INTERNAL_ERROR,
     StorageFailed: ErrorRow(500, "NOTIFICATION_STORAGE_FAILED", "Notification Storage Failed"),
+    Unacknowledged: ErrorRow(503, "BATCH_OUTCOME_UNKNOWN", "Batch Outcome Unknown"),
+    NotTogether: ErrorRow(409, "BATCH_NOT_STORED", "Batch Not Stored"),
+    NoBatches: ErrorRow(501, "ATOMIC_BATCH_UNSUPPORTED", "Atomic Batch Unsupported"),
     SetupFailed: ErrorRow(500, "SSE_STREAM_INITIALIZATION_FAILED", "SSE stream creation failed"),
 }
 
@@ -99,7 +105,7 @@ def error_answer(
     if isinstance(error, SetupFailed) and topic is not None:
         body["topic"] = topic
     headers = JSON_TYPE
-    if isinstance(error, StorageFailed | SetupFailed):
+    if isinstance(error, StorageFailed | Unacknowledged | SetupFailed):
         headers = {**JSON_TYPE, "Retry-After": str(RETRY_AFTER_S)}
     if isinstance(error, TooManyRequests | Overloaded):
         headers = {**JSON_TYPE, "Retry-After": str(error.retry_after_s)}

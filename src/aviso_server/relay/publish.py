@@ -1,20 +1,33 @@
 """Publishing: a checked request becomes a stored notification."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
-from aviso_server.backends.backend import Backend, Receipt
+from aviso_server.backends.backend import Backend, Outcome, Receipt
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.batch import parse_item
-from aviso_server.core.errors import AvisoError, KeyReused, RequestError, StorageFailed
+from aviso_server.core.errors import (
+    AvisoError,
+    InvalidRequest,
+    KeyReused,
+    NoBatches,
+    NotTogether,
+    RequestError,
+    StorageFailed,
+    Unacknowledged,
+)
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.relay.turns import Turns, aside
 
-IN_FLIGHT = 256
-"""Notifications of one batch that wait for the store at the same time."""
+TOGETHER = 500
+"""Notifications of a batch that are handed to the store at once, while the next are read."""
+
+READ_ACROSS = 32
+"""Sequences that are read in vain rather than asked for separately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,10 @@ class Declined:
         self.error.__traceback__ = self.error.__context__ = self.error.__cause__ = None
 
 
+_Announced: TypeAlias = tuple[Notification, str]
+"""With its key."""
+
+
 async def publish(
     backend: Backend, notification: Notification, *, key: str, owner: str
 ) -> Published:
@@ -50,15 +67,18 @@ async def publish(
 
     Keys are distinguished by their ``owner``, whose name must not contain a slash.
     """
+    outcome: Outcome
     try:
-        receipt = await backend.append(notification, key=f"{owner}/{key}")
-        if receipt.repeated:
-            await _compare(backend, notification, receipt, key)
+        outcome = await backend.append(notification, key=f"{owner}/{key}")
+        if outcome.repeated:
+            [outcome] = await _compare(backend, [(notification, key)], [outcome])
     except (RequestError, StorageFailed):
         raise
     except Exception as error:
-        raise StorageFailed("Failed to store notification", details=str(error)) from error
-    return Published(notification, receipt)
+        raise _failed(error) from error
+    if isinstance(outcome, AvisoError):
+        raise outcome
+    return Published(notification, outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +96,63 @@ class BatchPublisher:
     async def publish(self, texts: Iterable[bytes | RequestError]) -> list[Published | Declined]:
         """Publish what can be published; one result per text, in order.
 
-        They are handed to the store in their order, many at a time, and in turns.
+        They are read in turns, and handed to the store in their order, many at a time.
         """
-        gate, turns = asyncio.Semaphore(IN_FLIGHT), Turns()
-        results: list[asyncio.Task[Published | Declined] | Declined] = []
-        async with asyncio.TaskGroup() as storing:
+        turns, results = Turns(), list[Published | Declined]()
+        found: list[_Announced | Declined] = []
+        storing: asyncio.Task[list[Published | Declined]] | None = None
+        async with asyncio.TaskGroup() as work:
             for number, text in enumerate(texts):
-                size = 0 if isinstance(text, RequestError) else len(text)
-                asked = await aside(size, partial(self._announce, text))
-                await turns.spend(size)
-                if isinstance(asked, Declined):
-                    results.append(asked)
-                    continue
-                notification, own_key = asked
-                await gate.acquire()
-                task = storing.create_task(
-                    self._store(notification, own_key or f"{self.key}#{number}")
-                )
-                task.add_done_callback(lambda _: gate.release())
-                results.append(task)
-        return [item if isinstance(item, Declined) else item.result() for item in results]
+                found.append(await self._read(number, text, turns))
+                if len(found) >= TOGETHER:
+                    results += [] if storing is None else await storing
+                    storing, found = work.create_task(self._store(found)), []
+        results += [] if storing is None else storing.result()
+        return results + await self._store(found)
 
-    def _announce(self, text: bytes | RequestError) -> tuple[Notification, str | None] | Declined:
+    async def publish_together(
+        self, texts: Iterable[bytes | RequestError]
+    ) -> list[Published | Declined]:
+        """Publish all or none; one result per text, in order.
+
+        Raises RequestError for a batch that cannot be stored as one; StorageFailed or NoBatches,
+        and then nothing was stored; Unacknowledged.
+        """
+        turns = Turns()
+        found = [await self._read(number, text, turns) for number, text in enumerate(texts)]
+        announced = [item for item in found if not isinstance(item, Declined)]
+        if len(announced) < len(found):
+            return [item if isinstance(item, Declined) else _left_out(item) for item in found]
+        _check_together(announced)
+        try:
+            receipts = await self.backend.append_together(self._keyed(announced))
+            stored = [receipt for receipt in receipts if receipt is not None]
+            if len(stored) < len(receipts):
+                return [_left_out(*pair) for pair in zip(announced, receipts, strict=True)]
+            outcomes = await _compare(self.backend, announced, stored)
+        except (RequestError, StorageFailed, Unacknowledged, NoBatches):
+            raise
+        except Exception as error:
+            raise Unacknowledged(str(error)) from error
+        if any(isinstance(outcome, AvisoError) for outcome in outcomes):
+            return [
+                Declined(outcome, item[0].event_type)
+                if isinstance(outcome, AvisoError)
+                else _left_out(item, outcome)
+                for item, outcome in zip(announced, outcomes, strict=True)
+            ]
+        return list(map(_result, announced, outcomes))
+
+    async def _read(
+        self, number: int, text: bytes | RequestError, turns: Turns
+    ) -> _Announced | Declined:
         """What an item announces, and its key."""
+        size = 0 if isinstance(text, RequestError) else len(text)
+        announced = await aside(size, partial(self._announce, number, text))
+        await turns.spend(size)
+        return announced
+
+    def _announce(self, number: int, text: bytes | RequestError) -> _Announced | Declined:
         item = text if isinstance(text, RequestError) else parse_item(text)
         if isinstance(item, RequestError):
             return Declined(item)
@@ -107,26 +161,106 @@ class BatchPublisher:
         try:
             schema = self.catalogue.find(request.event_type)
             event_type = schema.event_type
-            return notification_of(schema, request, self.admit), own_key
+            notification = notification_of(schema, request, self.admit)
         except AvisoError as error:
             return Declined(error, event_type)
+        return notification, own_key or f"{self.key}#{number}"
 
-    async def _store(self, notification: Notification, key: str) -> Published | Declined:
+    async def _store(self, found: Sequence[_Announced | Declined]) -> list[Published | Declined]:
+        """Store what was announced; the result of each."""
+        announced = [item for item in found if not isinstance(item, Declined)]
         try:
-            return await publish(self.backend, notification, key=key, owner=self.owner)
-        except AvisoError as error:
-            return Declined(error, notification.event_type)
+            outcomes = await self.backend.append_many(self._keyed(announced))
+            outcomes = await _compare(self.backend, announced, outcomes)
+        except Exception as error:  # noqa: BLE001 - as of a notification that comes alone
+            outcomes = [_failed(error) for _ in announced]
+        results = map(_result, announced, outcomes)
+        return [item if isinstance(item, Declined) else next(results) for item in found]
+
+    def _keyed(self, announced: Iterable[_Announced]) -> list[tuple[Notification, str]]:
+        return [(notification, f"{self.owner}/{key}") for notification, key in announced]
+
+
+def _result(announced: _Announced, outcome: Outcome) -> Published | Declined:
+    notification, _ = announced
+    if isinstance(outcome, AvisoError):
+        return Declined(outcome, notification.event_type)
+    return Published(notification, outcome)
+
+
+def _left_out(announced: _Announced, receipt: Receipt | None = None) -> Declined:
+    """An item of an atomic batch that was not stored because of others."""
+    event_type = announced[0].event_type
+    if receipt is None:
+        return Declined(
+            NotTogether("Not stored: another of the atomic batch was refused"), event_type
+        )
+    before = f"stored before, as {event_type}@{receipt.sequence}, but not all of the atomic batch"
+    return Declined(NotTogether(f"Not stored: its key was used and it was {before}"), event_type)
+
+
+def _check_together(announced: Sequence[_Announced]) -> None:
+    """Refuse what cannot be stored as one."""
+    if len({notification.event_type for notification, _ in announced}) > 1:
+        raise InvalidRequest(
+            "All notifications of an atomic batch must have the same event type", field="event_type"
+        )
+    if len({key for _, key in announced}) < len(announced):
+        raise InvalidRequest(
+            "Two notifications of an atomic batch have the same idempotency key",
+            field="idempotency_key",
+        )
+
+
+def _failed(error: Exception) -> StorageFailed:
+    return StorageFailed("Failed to store notification", details=str(error))
 
 
 async def _compare(
-    backend: Backend, notification: Notification, receipt: Receipt, key: str
-) -> None:
-    """Refuse a key used for another notification; one that is gone cannot be compared.
+    backend: Backend, announced: Sequence[_Announced], outcomes: Sequence[Outcome]
+) -> list[Outcome]:
+    """The outcomes, but KeyReused where a key was used before for another notification.
 
-    A repeat may also be our own: sent again after a lost acknowledgement. Then both are equal.
+    A repeat may also be our own: sent again after a lost acknowledgement. Then both are equal. One
+    that is gone cannot be compared.
     """
-    event_type, sequence = notification.event_type, receipt.sequence
-    batch = await backend.read(event_type, sequence, sequence, limit=1)
-    for entry in batch.entries:
-        if isinstance(entry, Record) and entry.notification != notification:
-            raise KeyReused(key)
+    compared = list(outcomes)
+    repeats: dict[str, list[tuple[int, int]]] = {}
+    for place, outcome in enumerate(outcomes):
+        if isinstance(outcome, Receipt) and outcome.repeated:
+            event_type = announced[place][0].event_type
+            repeats.setdefault(event_type, []).append((outcome.sequence, place))
+    for event_type, places in repeats.items():
+        stored = await _stored(backend, event_type, sorted({sequence for sequence, _ in places}))
+        for sequence, place in places:
+            notification, key = announced[place]
+            if stored.get(sequence, notification) != notification:
+                compared[place] = KeyReused(key)
+    return compared
+
+
+async def _stored(
+    backend: Backend, event_type: str, sequences: Sequence[int]
+) -> dict[int, Notification]:
+    """What is stored at some sequences, if it is still there."""
+    found: dict[int, Notification] = {}
+    for first, last in _runs(sequences):
+        following = first
+        while following <= last:
+            batch = await backend.read(event_type, following, last, limit=TOGETHER)
+            following = batch.following
+            for entry in batch.entries:
+                if isinstance(entry, Record):
+                    found[entry.sequence] = entry.notification
+    return found
+
+
+def _runs(sequences: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges that cover ascending sequences and not much more."""
+    first = last = sequences[0]
+    for sequence in sequences[1:]:
+        if sequence - last > READ_ACROSS:
+            yield first, last
+            first = sequence
+        last = sequence
+    yield first, last

@@ -246,6 +246,7 @@ class Metrics:
         self._of(s.CONNECTED, self._backend)
         self._of(s.STORING, self._backend)
         self._of(s.RECONNECTS, self._backend)
+        self.batches_seen(0, 0, 0)
 
     def loop_lag(self) -> Timing:
         """How late the event loop is."""
@@ -283,6 +284,12 @@ class Metrics:
         for reason in FAULTS:
             self._of(s.FAULTS, self._backend, reason).set(reason == fault)
         self._of(s.RECONNECTS, self._backend).set(reconnects)
+
+    def batches_seen(self, stored: int, failed: int, notifications: int) -> None:
+        """How often notifications were stored together so far, and how many."""
+        self._of(s.BATCHES, self._backend, "ok").set(stored)
+        self._of(s.BATCHES, self._backend, "error").set(failed)
+        self._of(s.BATCHED, self._backend).set(notifications)
 
     def store_seen(self, stored: int, limit: int | None, free: int | None) -> None:
         """How full the store is, in bytes; what is not known is not shown."""

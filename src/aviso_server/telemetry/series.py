@@ -202,6 +202,18 @@ RECONNECTS = Series(
     ("backend",),
     "How often the connection to the backend was restored.",
 )
+BATCHES = Series(
+    "aviso_backend_batches_total",
+    Growth.COUNTER,
+    ("backend", "outcome"),
+    "Batches in which notifications were stored together.",
+)
+BATCHED = Series(
+    "aviso_backend_batched_notifications_total",
+    Growth.COUNTER,
+    ("backend",),
+    "Notifications stored in such batches; all others were stored alone.",
+)
 SWITCHES = Series(
     "aviso_sse_reader_switches_total",
     Growth.COUNTER,
@@ -309,6 +321,7 @@ STORE = (STORE_BYTES, STORE_LIMIT, STORE_FREE)
 SERIES = (
     *(BUILD_INFO, LOOP_LAG, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
     *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS, STORING, FAULTS),
+    *(BATCHES, BATCHED),
     *(*STORE, STREAM_MESSAGES, STREAM_BYTES),
     *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),
     *(SWITCHES, GAPS, LIMITED, QUEUED, DEEPEST, REPLAY_DURATION, HISTORY_READS),

@@ -4,13 +4,23 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Self
 
 import structlog
 
 from aviso_server import tasks
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt, Usage
+from aviso_server.backends.backend import (
+    Backend,
+    Batch,
+    Bounds,
+    Fault,
+    Outcome,
+    Receipt,
+    Usage,
+)
 from aviso_server.backends.jetstream.agreement import MarkReader
+from aviso_server.backends.jetstream.batches import Batches
 from aviso_server.backends.jetstream.condition import Condition
 from aviso_server.backends.jetstream.configuration import OURS, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
@@ -138,6 +148,33 @@ class JetStreamBackend:
             self._schema(notification.event_type), notification, key
         )
 
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> list[Outcome]:
+        places: dict[str, list[int]] = {}
+        for place, (notification, _) in enumerate(items):
+            places.setdefault(notification.event_type, []).append(place)
+        found = await asyncio.gather(
+            *(
+                self._publisher.publish_many(self._schema(name), [items[n] for n in numbers])
+                for name, numbers in places.items()
+            )
+        )
+        order = [n for numbers in places.values() for n in numbers]
+        outcomes = dict(zip(order, chain.from_iterable(found), strict=True))
+        return [outcomes[place] for place in range(len(items))]
+
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> Sequence[Receipt | None]:
+        if len(items) == 1:
+            return [await self.append(items[0][0], key=items[0][1])]
+        schema = self._schema(items[0][0].event_type)
+        return await self._publisher.publish_together(schema, items)
+
+    @property
+    def batches(self) -> Batches:
+        """What became of the batches of this process."""
+        return self._publisher.batches
+
     async def bounds(self, event_type: str) -> Bounds:
         """The bounds of a stream, which is made if it does not exist yet."""
         try:
@@ -234,6 +271,7 @@ class JetStreamBackend:
         """Flush, disconnect, and end the server if it is ours."""
         if self._looking is not None:
             await tasks.end(self._looking)
+        await self._publisher.close()
         await self._connection.close()
         if self._embedded is not None:
             await self._embedded.stop()

@@ -54,10 +54,11 @@ COMPARED = {
     "compression": "compression",
     "discard": "discard",
     "allow_direct": "allow_direct",
+    "allow_atomic": "allow_atomic",
 }
 """The settings that are kept in line, in the order of docs/storage.md#streams, by their names in
-the API. Direct reads are our addition: the reference server's streams lack them and history is
-read that way."""
+the API. The last two are our addition: the reference server's streams lack them. History is read
+directly, and group commits are atomic batches."""
 
 
 def description(event_type: str) -> str:
@@ -65,8 +66,8 @@ def description(event_type: str) -> str:
     return OURS + event_type
 
 
-def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
-    """The configuration an event type's stream should have."""
+def desired(schema: Schema, defaults: StreamDefaults, *, batches: bool = False) -> dict[str, Json]:
+    """The configuration an event type's stream should have; ``batches`` where NATS has them."""
     policy = schema.storage
     max_age_s = _first(policy.retention_s, defaults.retention_s)
     config: dict[str, Json] = {
@@ -84,6 +85,8 @@ def desired(schema: Schema, defaults: StreamDefaults) -> dict[str, Json]:
         "duplicate_window": min(DUPLICATE_WINDOW_NS, (max_age_s or 120) * _NS),
         "allow_direct": True,
     }
+    if batches:
+        config["allow_atomic"] = True
     # Unset means the server's choice, which an operator may have changed on the stream itself.
     if defaults.replicas is not None:
         config["num_replicas"] = defaults.replicas
@@ -239,6 +242,11 @@ def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
     return {**existing, "metadata": metadata}
 
 
+def takes_batches(config: Config) -> bool:
+    """Whether messages can be stored together, all or none."""
+    return config.get("allow_atomic") is True
+
+
 def trims(config: Config) -> bool:
     """Whether retention can remove anything on its own."""
     if _number(config.get("max_age")) > 0:
@@ -269,7 +277,7 @@ def _normal(key: str, value: Json) -> Json:
             return [*sorted(map(str, value))] if isinstance(value, list) else []
         case "compression" | "discard":
             return value or {"compression": "none", "discard": "old"}[key]
-        case "allow_direct":
+        case "allow_direct" | "allow_atomic":
             return bool(value)
         case "num_replicas":
             return max(_number(value), 1)

@@ -29,6 +29,9 @@ OLDEST = (2, 10, 23)
 BATCH_GET = (2, 11, 0)
 """Since then one direct get can ask for many messages."""
 
+ATOMIC_BATCHES = (2, 12, 1)
+"""Since then messages can be stored together, all or none, and their ids count."""
+
 _API = "$JS.API."
 
 _FLUSH_S = 1
@@ -148,11 +151,14 @@ class Connection:
         *,
         headers: Mapping[str, str] | None = None,
         timeout_s: float,
+        ahead: bytes = b"",
     ) -> Msg:
-        """One question, one answer; raises Unavailable."""
+        """One question, one answer; raises Unavailable. ``ahead`` are commands to send before."""
         if not self.connected:
             raise Unavailable("not connected to NATS")
         try:
+            if ahead:
+                await self._client.send(ahead)
             return await self._client.request(
                 subject, body, timeout=timeout_s, headers=dict(headers) if headers else None
             )

@@ -48,6 +48,11 @@ class Message:
     headers: Mapping[str, str]
     body: bytes
 
+    @property
+    def size(self) -> int:
+        """What counts against the limits of NATS."""
+        return len(self.body) + sum([len(k) + len(v) + 4 for k, v in self.headers.items()])
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

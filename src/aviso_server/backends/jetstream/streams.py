@@ -10,7 +10,7 @@ import structlog
 from aviso_server.backends.jetstream import configuration, retention
 from aviso_server.backends.jetstream.agreement import Agreement, MarkReader
 from aviso_server.backends.jetstream.configuration import Config, Layout, StreamState
-from aviso_server.backends.jetstream.connection import Connection, Refused
+from aviso_server.backends.jetstream.connection import ATOMIC_BATCHES, Connection, Refused
 from aviso_server.backends.jetstream.history import (
     MESSAGE_NOT_FOUND,
     STREAM_NOT_FOUND,
@@ -51,6 +51,8 @@ class Streams:
         """By stream: the connection under which it was ensured, and for which event type."""
         self._layouts: dict[str, Layout] = {}
         """By stream: what was last seen of where the identifier is found."""
+        self._batched: set[str] = set()
+        """The streams in which messages can be stored together."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ensure(self, schema: Schema) -> None:
@@ -73,6 +75,16 @@ class Streams:
     def forget(self, schema: Schema) -> None:
         """Ensure again on next use: the stream was found missing."""
         self._ensured.pop(schema.stream, None)
+
+    def takes_batches(self, schema: Schema) -> bool:
+        """Whether messages can be stored together there, as far as this connection has seen."""
+        ensured = self._ensured.get(schema.stream)
+        here = ensured == (self._connection.generation, schema.event_type)
+        return here and schema.stream in self._batched
+
+    def refuse_batches(self, schema: Schema) -> None:
+        """Someone else has changed the stream: no more batches on this connection."""
+        self._batched.discard(schema.stream)
 
     async def state(self, schema: Schema) -> StreamState:
         """What the stream holds now; it is made if it does not exist yet."""
@@ -176,7 +188,8 @@ class Streams:
 
     async def _ensure(self, schema: Schema) -> None:
         mark = await self._agreement.mark(schema.event_type)
-        wanted = configuration.desired(schema, self._defaults)
+        batches = self._connection.version >= ATOMIC_BATCHES
+        wanted = configuration.desired(schema, self._defaults, batches=batches)
         journal = structlog.get_logger().bind(stream_name=schema.stream)
         if configuration.declared_text(wanted) is None:
             journal.warning(
@@ -228,7 +241,7 @@ class Streams:
             **{name: wanted.get(key) for name, key in configuration.COMPARED.items()},
         )
         try:
-            await self._connection.call(f"STREAM.CREATE.{schema.stream}", dict(wanted))
+            made = await self._connection.call(f"STREAM.CREATE.{schema.stream}", dict(wanted))
         except Refused as error:
             if error.code == NAME_IN_USE:
                 journal.info(
@@ -243,10 +256,12 @@ class Streams:
             )
             raise
         journal.info("Stream created", event_name="backend.jetstream.stream.create.succeeded")
+        self._note_batches(schema, _config(made))
         return True
 
     async def _reconcile(self, schema: Schema, info: dict[str, Json], wanted: Config) -> None:
         existing = _config(info)
+        self._note_batches(schema, existing)
         journal = structlog.get_logger().bind(stream_name=schema.stream)
         fields = configuration.drift(existing, wanted)
         fields = await self._consented(schema, info, wanted, fields)
@@ -263,9 +278,7 @@ class Streams:
             event_name="backend.jetstream.stream.reconcile.started",
         )
         try:
-            await self._connection.call(
-                f"STREAM.UPDATE.{schema.stream}", configuration.updated(existing, wanted, fields)
-            )
+            answer = await self._update(schema, configuration.updated(existing, wanted, fields))
         except Refused as error:
             # The unchanged stream still takes notifications: refusing them would be worse.
             journal.warning(
@@ -274,7 +287,24 @@ class Streams:
                 error=str(error),
             )
             return
+        self._note_batches(schema, _config(answer))
         journal.info("Stream updated", event_name="backend.jetstream.stream.reconcile.succeeded")
+
+    async def _update(self, schema: Schema, wanted: dict[str, Json]) -> dict[str, Json]:
+        """Change a stream; without batches if it cannot have them, as one of another make."""
+        api = f"STREAM.UPDATE.{schema.stream}"
+        try:
+            return await self._connection.call(api, wanted)
+        except Refused:
+            if "allow_atomic" not in wanted:
+                raise
+            return await self._connection.call(api, {**wanted, "allow_atomic": False})
+
+    def _note_batches(self, schema: Schema, config: Config) -> None:
+        if configuration.takes_batches(config):
+            self._batched.add(schema.stream)
+        else:
+            self._batched.discard(schema.stream)
 
     async def _consented(
         self, schema: Schema, info: dict[str, Json], wanted: Config, fields: list[str]

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 import structlog
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt
 from aviso_server.backends.memory.keys import Keys
 from aviso_server.backends.memory.log import MemoryLog
 from aviso_server.backends.memory.retention import Budget, TopicLimits
-from aviso_server.core.errors import StorageFailed
+from aviso_server.core.errors import AvisoError, StorageFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Record
 from aviso_server.core.schema import stream_conflict
 
 MAX_STREAMS = 10_000
 """Streams kept at most: clients invent event types without a schema."""
+
+PER_TURN = 32
+"""Notifications of a batch that are stored in one turn of the loop."""
 
 KEYS_SHARE = 2
 """Idempotency keys may take at most one part in this many of the budget."""
@@ -38,7 +41,7 @@ class MemoryLimits:
 class MemoryBackend:
     """Keeps every stream as a log in this process.
 
-    Nothing here awaits between looking and changing, so every operation is atomic on the loop.
+    Nothing here awaits between looking and changing, so every append is atomic on the loop.
     """
 
     kind = "in_memory"
@@ -63,19 +66,46 @@ class MemoryBackend:
         """What is counted against ``max_bytes`` now."""
         return self._budget.total_bytes + self._keys.total_bytes
 
-    async def append(self, notification: Notification, *, key: str) -> Receipt:
-        event_type = notification.event_type
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for notification, key in items:
+            if outcomes and len(outcomes) % PER_TURN == 0:
+                await asyncio.sleep(0)
+            try:
+                outcomes.append(await self.append(notification, key=key))
+            except AvisoError as error:
+                outcomes.append(error)
+        return outcomes
+
+    async def append_together(
+        self, items: Sequence[tuple[Notification, str]]
+    ) -> list[Receipt | None]:
         now = self._now_ns()
-        if (repeat := self._keys.seen(event_type, key, now)) is not None:
+        before = [self._keys.seen(item.event_type, key, now) for item, key in items]
+        if any(before):
+            return before
+        for notification, _ in items:
+            self._check_size(notification)
+        return [self._store(notification, key, now) for notification, key in items]
+
+    async def append(self, notification: Notification, *, key: str) -> Receipt:
+        now = self._now_ns()
+        if (repeat := self._keys.seen(notification.event_type, key, now)) is not None:
             return repeat
-        log = self._log_for(event_type)
+        self._check_size(notification)
+        return self._store(notification, key, now)
+
+    def _check_size(self, notification: Notification) -> None:
         if self._budget.cost(notification) > self._limits.max_bytes:
             raise StorageFailed(
                 "Failed to store notification",
                 details=f"notification is larger than max_bytes ({self._limits.max_bytes})",
             )
+
+    def _store(self, notification: Notification, key: str, now_ns: int) -> Receipt:
+        log = self._log_for(notification.event_type)
         # One stamp for all streams: appending order is then also the order of age.
-        self._stamp_ns = max(now, self._stamp_ns)
+        self._stamp_ns = max(now_ns, self._stamp_ns)
         record = Record(log.last + 1, self._stamp_ns, notification)
         log.append(record)
         self._keys.remember(record, key)
