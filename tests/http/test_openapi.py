@@ -142,7 +142,7 @@ def test_credentials_are_optional_on_streams_and_mandatory_on_admin() -> None:
         ("get_notification_schema", "200 500"),
         ("get_event_schema", "200 404 500"),
         ("notify", "200 400 401 403 408 409 413 429 500 503"),
-        ("notify_many", "200 400 401 403 408 413 429 500 503"),
+        ("notify_many", "200 400 401 403 408 413 429 500 501 503"),
         ("watch", "200 400 401 403 408 413 429 500 503"),
         ("replay", "200 400 401 403 408 413 429 500 503"),
         ("auth_check", "200 401 403 500 503"),

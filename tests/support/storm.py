@@ -6,7 +6,7 @@ a sequence counts as published only once the server said so.
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,19 +143,44 @@ class Publisher:
         await self._note(sequence, body, begun)
         return sequence
 
+    async def publish_many(self, bodies: Sequence[Mapping[str, Any]], *, atomic: bool) -> None:
+        """Publish a batch, however often it has to be sent until all of it is stored."""
+        key = f"{self._name}-{next(self._numbers)}"
+        batch = {"atomic": atomic, "notifications": bodies}
+        begun = self._book.tick()
+        async with asyncio.timeout(PATIENCE_S):
+            while (answer := await self._ask(self._url + "s", batch, key)) is None or (
+                answer["status"] != "success"
+            ):
+                self._book.refused += 1
+                await asyncio.sleep(0.02)
+        sequences = [result["sequence"] for result in answer["results"]]
+        if atomic:
+            assert sequences == list(range(sequences[0], sequences[0] + len(bodies)))
+        for sequence, body in zip(sequences, bodies, strict=True):
+            self._book.contents[sequence] = body["payload"]
+            await self._book.enter(sequence, body["identifier"], begun)
+
     async def _note(self, sequence: int, body: Mapping[str, Any], begun: int) -> None:
         self._book.contents[sequence] = body["payload"]
         self._book.given.setdefault(self._name, []).append(sequence)
         await self._book.enter(sequence, body["identifier"], begun)
 
     async def _attempt(self, body: Mapping[str, Any], key: str | None = None) -> int | None:
+        answer = await self._ask(self._url, body, key)
+        return None if answer is None else int(answer["sequence"])
+
+    async def _ask(
+        self, url: str, body: Mapping[str, Any], key: str | None
+    ) -> dict[str, Any] | None:
+        """The answer, None if it is a failure or does not come."""
         headers = {} if key is None else {"Idempotency-Key": key}
         patience = aiohttp.ClientTimeout(total=ATTEMPT_S)
         try:
             async with self._session.post(
-                self._url, json=body, headers=headers, timeout=patience
+                url, json=body, headers=headers, timeout=patience
             ) as response:
-                answer = await response.json()
+                answer: dict[str, Any] = await response.json()
         except (aiohttp.ClientConnectionError, TimeoutError):
             return None
         if response.status >= 500:
@@ -163,7 +188,7 @@ class Publisher:
             assert "Retry-After" in response.headers, answer
             return None
         assert response.status == 200, answer
-        return int(answer["sequence"])
+        return answer
 
 
 @dataclass(eq=False)

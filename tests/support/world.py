@@ -160,6 +160,7 @@ class World:
         self.go()
         for number in range(producers):
             self._run(self._produce(number, keyed=number % 4 != 3))
+        self._run(self._produce_batches())
         for number in range(watchers):
             watcher = Watcher(self.storm.book, self.storm.url, ALL, None if number == 0 else 1)
             watcher.faithful = True
@@ -281,6 +282,27 @@ class World:
                 await publisher.try_once(identifier(draw), content)
             self._sending -= 1
             await asyncio.sleep(0.002 if keyed else 0.02)
+
+    async def _produce_batches(self) -> None:
+        """Large enough to be stored together; every second one must be."""
+        publisher = self.storm.publisher()
+        draw = random.Random(self.draw.random())
+        count = 0
+        while not self._enough.is_set():
+            count += 1
+            bodies = [
+                {
+                    "event_type": "storm",
+                    "identifier": identifier(draw),
+                    "payload": f"batch {count}, notification {number}",
+                }
+                for number in range(20)
+            ]
+            await self._going.wait()
+            self._sending += 1
+            await publisher.publish_many(bodies, atomic=count % 2 == 0)
+            self._sending -= 1
+            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager
