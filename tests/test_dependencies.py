@@ -172,6 +172,23 @@ async def test_the_queue_is_bounded() -> None:
         await eventually(lambda: handler._request_count == 2)  # once the first was taken
 
 
+async def test_a_connection_can_be_given_away() -> None:
+    """aiohttp knows its server and task, whether it reads, and ends without a transport."""
+    async with _connection() as handler:
+        task, transport = handler._task_handler, handler.transport
+        assert handler._manager is not None
+        assert task is not None
+        assert transport is not None
+        assert not handler._buffer_paused
+        handler._force_close, handler.transport = True, None
+        handler.data_received(_HEAD)
+        assert not handler._messages
+        task.cancel()
+        await asyncio.wait([task])
+        assert not transport.is_closing()
+        handler.transport = transport
+
+
 async def test_the_end_is_known() -> None:
     """A connection of aiohttp knows its loop, and that it will close."""
     async with _connection() as handler:
@@ -214,6 +231,13 @@ async def test_a_site_knows_its_runner() -> None:
 async def test_headers_are_parsed_in_one_place() -> None:
     """nats-py parses the headers of every message with the method that ours replaces."""
     assert Client._parse_header_lines(b"A: 1\r\nB: 2\r\n\r\n") == {"A": "1", "B": "2"}
+
+
+async def test_a_client_parses_with_its_parser() -> None:
+    """nats-py hands what it parsed to one method."""
+    client = Client()
+    assert client._ps.nc is client
+    assert _parameters(client._process_msg) == ["sid", "subject", "reply", "data", "headers"]
 
 
 async def test_a_client_knows_its_server(tmp_path: Path) -> None:

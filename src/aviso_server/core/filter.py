@@ -41,6 +41,11 @@ class Filter:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_scalar", _scalar_test(self.exact, self.constraints))
 
+    @property
+    def any_texts(self) -> bool:
+        """Whether texts and numbers do not matter."""
+        return self._scalar is None
+
     def matches(self, notification: Notification) -> bool:
         """True when the notification is asked for."""
         return self.matches_texts(notification) and self.matches_place(notification)

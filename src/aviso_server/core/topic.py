@@ -8,6 +8,7 @@ it is for people only, because a value may itself contain a dot.
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.excerpt import excerpt
@@ -71,6 +72,8 @@ def subject(tokens: Sequence[str]) -> str:
 
 def parse_subject(text: str) -> tuple[str, ...]:
     """The tokens of a wire subject, or TopicError."""
+    if "%" not in text:
+        return tuple(text.split("."))
     return tuple(map(decode_token, text.split(".")))
 
 
@@ -101,14 +104,20 @@ def _encoded_bytes(token: str) -> int:
 
 
 def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
-    """The identifier fields that a stored topic carries.
+    """The identifier fields that a stored topic carries, in name order.
 
     Surplus tokens are ignored and missing ones leave the field out: the topic may have been
     written under another version of the schema. Spatial fields never come from tokens.
     """
-    spatial = schema.spatial.name if schema.spatial else None
-    names = schema.token_fields or ()
-    return {name: token for name, token in zip(names, tokens[1:], strict=False) if name != spatial}
+    places = _places(schema.token_fields or (), schema.spatial.name if schema.spatial else None)
+    count = len(tokens)
+    return {name: tokens[at] for name, at in places if at < count}
+
+
+@lru_cache(maxsize=1024)
+def _places(names: tuple[str, ...], spatial: str | None) -> tuple[tuple[str, int], ...]:
+    """Where in a topic the fields are; worked out once, for every message that is read asks."""
+    return tuple(sorted((name, at) for at, name in enumerate(names, 1) if name != spatial))
 
 
 def pattern(schema: Schema, request: Filter) -> str:

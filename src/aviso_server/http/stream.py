@@ -102,7 +102,7 @@ async def _run(request: web.Request, feed: Feed, meter: StreamMeter, held: Held)
     if not await feed.begin(outlet):
         if lay_to_rest(request, feed, held, response):
             return response
-        await feed.finish(outlet)
+        await feed.run(outlet, begun=True)
     await response.write_eof()
     return response
 

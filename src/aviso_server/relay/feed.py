@@ -29,7 +29,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -73,6 +73,7 @@ from aviso_server.relay.subscription import Chunk, Subscription
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 _Result = TypeVar("_Result")
+_Work: TypeAlias = Coroutine[Any, Any, _Result] | asyncio.Task[_Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Feed:
     """One stream to one client: opened, run, closed."""
 
     __slots__ = (
-        *("_boundary", "_end", "_first", "_framer", "_meter", "_outlet"),
+        *("_ahead", "_boundary", "_end", "_first", "_framer", "_meter", "_outlet"),
         *("_pulse", "_query", "_rules", "_sources", "_subscription", "_woken"),
     )
 
@@ -111,7 +112,9 @@ class Feed:
         """Where history begins as asked for, which may be older than anything kept."""
         self._end: int | None = None
         """The effective end of history, where the request gave an end point."""
-        self._outlet: Outlet | None = None
+        self._outlet: Outlet  # from ``begin`` on
+        self._ahead: asyncio.Task[Batch] | None = None
+        """The read of the next batch, while the client takes this one."""
         self._woken: Callable[[], None] | None = None
         """Called when a rest ends."""
 
@@ -137,15 +140,12 @@ class Feed:
         """Free what the feed holds; harmless when done twice."""
         self._pulse.close()
         self._leave()
+        if self._ahead is not None:
+            self._ahead.cancel()
 
-    async def run(self, outlet: Outlet) -> None:
-        """Send the whole stream, from the opening frame to the closing one."""
-        if not await self.begin(outlet):
-            await self.finish(outlet)
-
-    async def finish(self, outlet: Outlet) -> None:
-        """Send the rest of a stream, in this coroutine."""
-        ended = False
+    async def run(self, outlet: Outlet, *, begun: bool = False) -> None:
+        """Send the whole stream, or what is left of it, in one coroutine."""
+        ended = not begun and await self.begin(outlet)
         while not ended:
             woken = asyncio.Event()
             self.rest(outlet, woken.set)
@@ -265,8 +265,8 @@ class Feed:
 
     async def _history(self, first: int, last: int, name: bytes) -> bool:
         """Deliver ``first..last`` from history; True when the cap cut it."""
-        # Two callers: the history that a client asked for, as ``replay`` and capped; and the way
-        # back of a slow reader to live, as ``live-notification`` and not capped.
+        # What a client asked for, as ``replay`` and capped; or the way back of a slow reader to
+        # live, as ``live-notification`` and not capped.
         returning = name is LIVE
         quota = Quota(None if returning else self._cap)
         # Nothing is promised before the first batch has shown where history begins: retention may
@@ -276,7 +276,8 @@ class Feed:
             await self._looked(None)  # nothing to read, but the first heartbeat is due
         while position <= last:
             # The first look must see the deletions of other processes, too; later ones need not.
-            batch = await self._patiently(partial(self._read, position, last, fresh=not promised))
+            ask = partial(self._reading, position, last, fresh=not promised)
+            batch = await self._patiently(ask)
             if not promised:
                 await self._looked(batch, position)
                 promised = True
@@ -293,23 +294,30 @@ class Feed:
                 await self._gap(position, batch.following)
             chosen = await self._select(batch.entries)
             # What is read and not sent costs this caller its turn: see relay/readers.
-            left_out = batch.passed + len(batch.entries) - len(chosen)
-            self._sources.readers.charge(self._query.caller, left_out)
+            unsent = batch.passed + len(batch.entries) - len(chosen)
+            self._sources.readers.charge(self._query.caller, unsent)
             for frames in pieces(self._frames(chosen, name, quota)):
                 # A stop ends the stream here, between two writes; what is left is not flushed.
                 await self._beat()
-                await self._send(frames)
+                await self._outlet.send(frames)
                 self._meter.sent.add(quota.fresh())
+                # Not before the client has taken some: one that stalls holds a batch, not two.
+                if self._ahead is None and batch.following <= last and not quota.exceeded:
+                    self._ahead = self._reading(batch.following, last, fresh=False)
             # Exceeded by one that was looked at and not sent: exactly the cap is not exceeded.
             if quota.exceeded:
                 await self._limit_reached(quota)
                 return True
-            # Not the last entry + 1: whatever lies below ``following`` was considered, even if
-            # nothing of it matched.
+            # Not the last entry + 1: whatever lies below was considered, even if nothing matched.
             position = batch.following
             if self._rules.batch_delay_s and position <= last:
                 await self._meanwhile(asyncio.sleep(self._rules.batch_delay_s))
         return False
+
+    def _reading(self, first: int, last: int, *, fresh: bool) -> asyncio.Task[Batch]:
+        """The read that was begun ahead, or one that begins now."""
+        begun, self._ahead = self._ahead, None
+        return begun or asyncio.create_task(self._read(first, last, fresh=fresh))
 
     async def _read(self, first: int, last: int, *, fresh: bool) -> Batch:
         """A piece of history: at once if it is in memory, else when it is this caller's turn."""
@@ -426,8 +434,6 @@ class Feed:
 
     async def _deliver(self, chunk: Chunk) -> None:
         """Send a chunk as shared by all, unless something in it is for this stream only."""
-        if self._outlet is None:
-            return
         if chunk.same_for_all:
             await self._outlet.deliver(chunk)
         else:
@@ -435,7 +441,7 @@ class Feed:
                 frame if isinstance(frame, bytes) else self._not_rendered(frame)
                 for _, frame in chunk.items
             )
-            await self._send(b"".join(frames))
+            await self._outlet.send(b"".join(frames))
         self._meter.sent.add(chunk.notifications)
 
     @property
@@ -452,7 +458,7 @@ class Feed:
         if self._pulse.beats():
             await self._put(Heartbeat())
 
-    async def _patiently(self, ask: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
+    async def _patiently(self, ask: Callable[[], _Work[_Result]]) -> _Result:
         """Ask the store, again after a while when it fails; HistoryFailed when it stays away."""
         attempt = 1
         while True:
@@ -473,9 +479,9 @@ class Feed:
             await self._meanwhile(asyncio.sleep(self._rules.read_delay_s * attempt))
             attempt += 1
 
-    async def _meanwhile(self, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
+    async def _meanwhile(self, work: _Work[_Result]) -> asyncio.Task[_Result]:
         """Await something slow; heartbeats continue and stop conditions hold meanwhile."""
-        task = asyncio.create_task(work)
+        task = work if isinstance(work, asyncio.Task) else asyncio.create_task(work)
         task.add_done_callback(lambda _: self._pulse.wake())
         try:
             while not task.done():
@@ -485,12 +491,8 @@ class Feed:
             task.cancel()
         return task
 
-    async def _send(self, frames: bytes) -> None:
-        if self._outlet is not None:
-            await self._outlet.send(frames)
-
     async def _put(self, frame: Frame) -> None:
-        await self._send(self._frame(frame))
+        await self._outlet.send(self._frame(frame))
 
     def _frame(self, frame: Frame) -> bytes:
         return self._framer.render(frame, self._sources.now_ns())

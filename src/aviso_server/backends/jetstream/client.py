@@ -9,10 +9,10 @@ from typing import Any
 
 from nats import errors
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
 
+from aviso_server.backends.jetstream.answers import AnswerParser, Take, read_fields
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
-
-_BLANKS = " \t"
 
 _ABANDON_S = 1.0
 """Longest wait for a failed connection to close."""
@@ -23,25 +23,25 @@ class NatsClient(Client):
 
     def __init__(self, *, require_tls: bool = False) -> None:
         super().__init__()
+        self._ps = self._answers = AnswerParser(self)
         self._require_tls = require_tls
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
-        """Headers by name; repeated values joined with ``,``.
+        """Headers by name; nats-py keeps the last of repeated values only, and is slower."""
+        return read_fields(raw.removeprefix(b"\r\n"))
 
-        nats-py keeps the last value only. This runs for every message that is read: the whole
-        block is decoded at once.
+    def divert(self, subscription: Subscription, take: Take) -> None:
+        """Hand the messages of a subscription over as they are."""
+        self._answers.divert(subscription._id, take)  # noqa: SLF001 - as the protocol names it
 
-        Only ASCII blanks around a value belong to the protocol. Any other white space belongs to
-        the value: a subject may end with a no-break space, and must be read as sent.
-        """
-        headers: dict[str, str] = {}
-        for line in raw.decode(errors="replace").split("\r\n"):
-            name, colon, value = line.partition(":")
-            if colon:
-                name, value = name.strip(_BLANKS), value.strip(_BLANKS)
-                headers[name] = f"{headers[name]},{value}" if name in headers else value
-        return headers
+    async def _process_msg(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes
+    ) -> None:
+        if sid == self._answers.diverted:
+            self._answers.take(subject, headers or b"", data)
+        else:
+            await super()._process_msg(sid, subject, reply, data, headers)
 
     async def _process_info(
         self,

@@ -19,6 +19,7 @@ from nats import errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from aviso_server.backends.jetstream.answers import RawAnswer
 from aviso_server.backends.jetstream.client import NatsClient, credentials, tls_context
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.core.json import UNREADABLE, Json, compact
@@ -66,7 +67,7 @@ class Connection:
         self._reopening: asyncio.Task[None] | None = None
         self._watchers: set[Callable[[], None]] = set()
         self._numbers = itertools.count()
-        self._collections: dict[str, _Collection] = {}
+        self._collections: dict[bytes, _Collection] = {}
         self._inbox = ""
         self._denied = ""
         """What the server said last about something we may not do, in lower case."""
@@ -179,14 +180,14 @@ class Connection:
         answer = await self.request(_API + api, raw, timeout_s=self._options.pace.request_s)
         return read_answer(answer.data)
 
-    async def collect(self, api: str, body: Json) -> tuple[list[Msg], Msg]:
+    async def collect(self, api: str, body: Json) -> tuple[list[RawAnswer], RawAnswer]:
         """One question, many answers: those with a sequence, then the one that ends them."""
         if not self.connected:
             raise Unavailable("not connected to NATS")
-        token = str(next(self._numbers))
+        token = b"%d" % next(self._numbers)
         collection = self._collections[token] = _Collection()
         try:
-            await self.publish(_API + api, compact(body), reply=f"{self._inbox}.{token}")
+            await self.publish(_API + api, compact(body), reply=f"{self._inbox}.{token.decode()}")
             async with asyncio.timeout(self._options.pace.request_s):
                 return collection.taken, await collection.end
         except TimeoutError:
@@ -289,14 +290,14 @@ class Connection:
         client_ready = True
         self._client = client
         self._inbox = client.new_inbox()
-        await client.subscribe(f"{self._inbox}.*", cb=self._collected)
+        client.divert(await client.subscribe(f"{self._inbox}.*"), self._collected)
         self.generation += 1
         self._up.set()
 
-    async def _collected(self, message: Msg) -> None:
-        collection = self._collections.get(message.subject.rpartition(".")[2])
+    def _collected(self, subject: bytes, head: bytes, body: bytes) -> None:
+        collection = self._collections.get(subject.rpartition(b".")[2])
         if collection is not None:
-            collection.add(message)
+            collection.add(RawAnswer(head, body))
 
     async def _lost(self) -> None:
         if self._up.is_set():
@@ -376,14 +377,14 @@ class _Collection:
     """The answers to one question that has many."""
 
     def __init__(self) -> None:
-        self.taken: list[Msg] = []
-        self.end: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self.taken: list[RawAnswer] = []
+        self.end: asyncio.Future[RawAnswer] = asyncio.get_running_loop().create_future()
 
-    def add(self, message: Msg) -> None:
-        if message.headers and "Nats-Sequence" in message.headers:
-            self.taken.append(message)
+    def add(self, answer: RawAnswer) -> None:
+        if b"\r\nNats-Sequence:" in answer.head:
+            self.taken.append(answer)
         elif not self.end.done():
-            self.end.set_result(message)
+            self.end.set_result(answer)
 
     def fail(self) -> None:
         if not self.end.done():

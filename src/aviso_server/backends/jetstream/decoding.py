@@ -32,8 +32,9 @@ async def decode_in_turns(
         entry = decode_wanted(schema, message, wanted)
         if entry is not None:
             entries.append(entry)
-        places = (message.headers.get(name, "") for name in (GEOMETRY, POINT_CLOUD))
-        left -= MESSAGE_BYTES + len(message.body) + sum(map(len, places))
+        left -= MESSAGE_BYTES + len(message.body)
+        if schema.spatial is not None:
+            left -= sum(len(message.headers.get(name, "")) for name in (GEOMETRY, POINT_CLOUD))
         if left <= 0:
             left = TURN_BYTES
             await asyncio.sleep(0)

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nats.aio.msg import Msg
-
+from aviso_server.backends.jetstream.answers import stored
 from aviso_server.backends.jetstream.configuration import StreamState
 from aviso_server.backends.jetstream.connection import (
     BATCH_GET,
@@ -21,7 +20,7 @@ from aviso_server.backends.jetstream.connection import (
 )
 from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.core.json import Json, compact
-from aviso_server.core.moment import rfc3339, time_ns
+from aviso_server.core.moment import rfc3339
 
 MAX_BATCH = 1000
 """Messages the server gives to one direct get."""
@@ -197,14 +196,14 @@ class Reader:
     async def _batch(self, stream: str, start: dict[str, Json], count: int) -> Page:
         asked = min(count, MAX_BATCH)
         body = {**start, "batch": asked, "max_bytes": MAX_BATCH_BYTES}
-        messages, end = await self._connection.collect(f"DIRECT.GET.{stream}", body)
-        status = (end.headers or {}).get("Status")
+        answers, end = await self._connection.collect(f"DIRECT.GET.{stream}", body)
+        status, text = end.status
         if status == "404":
             return Page((), more=False)
         if status != "204":
-            raise _failure(end)
-        pending = (end.headers or {}).get("Nats-Num-Pending", "0")
-        return Page([stored(message) for message in messages], more=pending != "0")
+            raise _failure(status or "500", text or "unknown error")
+        pending = end.headers.get("Nats-Num-Pending", "0")
+        return Page([answer.stored() for answer in answers], more=pending != "0")
 
     async def _singles(self, stream: str, first: int, count: int) -> Page:
         """For servers before 2.11: one request per sequence, all in flight at once."""
@@ -229,10 +228,11 @@ class Reader:
         )
         headers = answer.headers or {}
         if "Nats-Sequence" in headers:
-            return stored(answer)
-        if headers.get("Status") == "404":
+            return stored(headers, answer.data)
+        status = headers.get("Status", "500")
+        if status == "404":
             return None
-        raise _failure(answer)
+        raise _failure(status, headers.get("Description", "unknown error"))
 
 
 async def next_stored(
@@ -252,21 +252,7 @@ async def next_stored(
     return found if isinstance(found, int) else None
 
 
-def stored(message: Msg) -> Stored:
-    """A message as a direct get returns it: its properties are in headers."""
-    headers = message.headers or {}
-    return Stored(
-        int(headers["Nats-Sequence"]),
-        time_ns(headers["Nats-Time-Stamp"]),
-        headers["Nats-Subject"],
-        headers,
-        message.data,
-    )
-
-
-def _failure(answer: Msg) -> Unavailable | Refused:
-    headers = answer.headers or {}
-    status, text = headers.get("Status", "500"), headers.get("Description", "unknown error")
+def _failure(status: str, text: str) -> Unavailable | Refused:
     if status == "503":
         return NoResponder("no responder for this stream")
     return Refused(int(status), 0, text)

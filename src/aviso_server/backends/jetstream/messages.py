@@ -54,8 +54,7 @@ class Message:
         return len(self.body) + sum([len(k) + len(v) + 4 for k, v in self.headers.items()])
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What is read back."""
 
     sequence: int
@@ -78,41 +77,44 @@ def encode(schema: Schema, notification: Notification, key: str) -> Message:
 
 def decode(schema: Schema, stored: Stored) -> Entry:
     """The notification in a stored message, or Unreadable with the reason; never raises."""
-    found = _named_values(schema, stored)
-    return found if isinstance(found, Unreadable) else _whole(schema, stored, found)
+    headers = _named(stored.headers)
+    try:
+        tokens, identifier = _texts(schema, stored, headers)
+    except (TopicError, _Unreadable) as why:
+        return Unreadable(stored.sequence, stored.time_ns, stored.subject, str(why))
+    notification = Notification(
+        _event_type(schema, headers, tokens),
+        tokens,
+        identifier,
+        _geometry(schema, headers, tokens),
+        _payload(headers, stored.body),
+    )
+    return Record(stored.sequence, stored.time_ns, notification)
 
 
 def decode_wanted(schema: Schema, stored: Stored, wanted: Filter) -> Entry | None:
     """The same; None if its texts are not wanted, and then place and payload are not read."""
-    found = _named_values(schema, stored)
-    if isinstance(found, Unreadable):
-        return found
-    return _whole(schema, stored, found) if wanted.matches_texts(found) else None
-
-
-def _named_values(schema: Schema, stored: Stored) -> Notification | Unreadable:
-    """The notification without place and payload."""
+    if wanted.any_texts:
+        return decode(schema, stored)
     headers = _named(stored.headers)
     try:
-        tokens = parse_subject(stored.subject)
-        beside = _identifier(headers.get(IDENTIFIER))
+        tokens, identifier = _texts(schema, stored, headers)
     except (TopicError, _Unreadable) as why:
         return Unreadable(stored.sequence, stored.time_ns, stored.subject, str(why))
-    identifier = dict(sorted({**identifier_of(schema, tokens), **beside}.items()))
-    event_type = _event_type(schema, headers, tokens)
-    return Notification(event_type, tokens, identifier, None, b"")
+    named = Notification(_event_type(schema, headers, tokens), tokens, identifier, None, b"")
+    return decode(schema, stored) if wanted.matches_texts(named) else None
 
 
-def _whole(schema: Schema, stored: Stored, found: Notification) -> Record:
-    headers = _named(stored.headers)
-    notification = Notification(
-        found.event_type,
-        found.tokens,
-        found.identifier,
-        _geometry(schema, headers, found.tokens),
-        _payload(headers, stored.body),
-    )
-    return Record(stored.sequence, stored.time_ns, notification)
+def _texts(
+    schema: Schema, stored: Stored, headers: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The tokens of the topic, and all identifier fields that are texts, in name order."""
+    tokens = parse_subject(stored.subject)
+    identifier = identifier_of(schema, tokens)
+    beside = headers.get(IDENTIFIER)
+    if beside is None:
+        return tokens, identifier
+    return tokens, dict(sorted({**identifier, **_identifier(beside)}.items()))
 
 
 _NAMES = {name.lower(): name for name in (BOX, GEOMETRY, POINT_CLOUD, EVENT_TYPE, IDENTIFIER)}
@@ -145,9 +147,7 @@ def _beside(schema: Schema, identifier: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in identifier.items() if name not in tokens}
 
 
-def _identifier(text: str | None) -> dict[str, str]:
-    if text is None:
-        return {}
+def _identifier(text: str) -> dict[str, str]:
     try:
         return _TEXTS.decode(text)
     except (*UNREADABLE, UnicodeEncodeError):
