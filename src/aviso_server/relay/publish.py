@@ -169,11 +169,16 @@ class BatchPublisher:
     async def _store(self, found: Sequence[_Announced | Declined]) -> list[Published | Declined]:
         """Store what was announced; the result of each."""
         announced = [item for item in found if not isinstance(item, Declined)]
+        outcomes: Sequence[Outcome] = ()
         try:
             outcomes = await self.backend.append_many(self._keyed(announced))
             outcomes = await _compare(self.backend, announced, outcomes)
         except Exception as error:  # noqa: BLE001 - as of a notification that comes alone
-            outcomes = [_failed(error) for _ in announced]
+            # Of those that were stored now nothing had to be compared.
+            outcomes = [
+                item if isinstance(item, AvisoError) or not item.repeated else _failed(error)
+                for item in outcomes
+            ] or [_failed(error) for _ in announced]
         results = map(_result, announced, outcomes)
         return [item if isinstance(item, Declined) else next(results) for item in found]
 
