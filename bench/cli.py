@@ -1,6 +1,8 @@
 """The benchmark's command line."""
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -160,6 +162,8 @@ def bench(  # noqa: PLR0913 - one parameter per option
     / "results",
 ) -> None:
     """Measure the parts asked for."""
+    # Servers that were started end with us, also when somebody's patience does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     chosen: dict[str, int | tuple[int, ...] | None] = {
         "notifications": notifications,
         "connections": connections,
