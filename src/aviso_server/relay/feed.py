@@ -302,12 +302,8 @@ class Feed:
                 await self._outlet.send(frames)
                 self._meter.sent.add(quota.fresh())
                 # Not before the client has taken some: one that stalls holds a batch, not two. Nor
-                # before a pause: nothing would be gained, and what is deleted in it must not show.
-                if (
-                    self._ahead is None
-                    and batch.following <= last
-                    and not (quota.exceeded or self._rules.batch_delay_s)
-                ):
+                # before a pause, in which something may be deleted.
+                if batch.following <= last and not (quota.exceeded or self._rules.batch_delay_s):
                     self._ahead = self._reading(batch.following, last, fresh=False)
             # Exceeded by one that was looked at and not sent: exactly the cap is not exceeded.
             if quota.exceeded:
