@@ -32,9 +32,15 @@ async def read_body(
     if declared is not None and declared > limit:
         raise BodyTooLarge(limit)
     try:
-        received = await _in_time(request, limit, hold)
+        if request.content.is_eof():  # complete: most bodies arrive together with their head
+            received = request.content.read_nowait()
+            hold(len(received))
+        else:
+            received = await _in_time(request, limit, hold)
     except web.RequestPayloadError:
         raise MalformedBody("JSON parsing failed: broken transfer encoding") from None
+    if len(received) > limit:
+        raise BodyTooLarge(limit)
     encoding = request.headers.get("Content-Encoding", "").strip()
     if encoding.lower() in ("", "identity"):
         return received
@@ -45,8 +51,6 @@ async def read_body(
 
 async def _in_time(request: web.Request, limit: int, hold: Callable[[int], None]) -> bytes:
     """What arrives; BodyTooSlow if that takes too long, however slowly it trickles in."""
-    if request.content.is_eof():  # complete: most bodies arrive together with their head
-        return await _receive(request.content, limit, hold)
     limit_s = request.app[SERVICES].body_timeout_s
     try:
         async with asyncio.timeout(limit_s):

@@ -12,7 +12,6 @@ earlier ones.
 import asyncio
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import uuid4
 
 import structlog
 from aiohttp import EMPTY_PAYLOAD, HttpVersion10, HttpVersion11, StreamReader, hdrs, web
@@ -27,6 +26,8 @@ from aviso_server.core.operation import Operation
 from aviso_server.http.errors import error_answer
 from aviso_server.http.journal import about
 from aviso_server.http.limits import HeadTooLarge
+from aviso_server.http.services import new_request_id
+from aviso_server.http.shortcut import Shortcut, Unread, begin
 
 MAX_FIELDS = 128
 """Header fields of one request."""
@@ -39,6 +40,10 @@ _NOWHERE = URL("/no/such/path")
 
 _READ_BYTES = 64 * 1024
 """Of an unread body, before the client has to wait."""
+
+_HOLD_S = 0.05
+"""How long the beginning of a request is kept for the short cut before aiohttp has it: many clients
+send head and body separately, but one after the other."""
 
 _TOO_MANY_FIELDS = "Too many headers received"
 """How aiohttp reports it, with the class of every other fault of a head."""
@@ -66,15 +71,21 @@ class ClientConnection(RequestHandler):
         "_ending",
         "_head_bytes",
         "_head_timer",
+        "_held",
+        "_hold_timer",
         "_latest",
         "_refused",
         "_rules",
+        "_serving",
+        "_shortcut",
     )
 
     _latest: StreamReader
     """Body of the request whose head came last."""
 
-    def __init__(self, server: web.Server, rules: ConnectionRules) -> None:
+    def __init__(
+        self, server: web.Server, rules: ConnectionRules, shortcut: Shortcut | None = None
+    ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(
             server,
@@ -92,6 +103,13 @@ class ClientConnection(RequestHandler):
         self._head_timer: asyncio.TimerHandle | None = None
         self._refused = False
         """Whether a head was too large: then nothing more is read as HTTP."""
+        self._shortcut = shortcut
+        """None from the first bytes on that aiohttp was given."""
+        self._serving: asyncio.Task[None] | None = None
+        """The request that took the short cut and waits for something."""
+        self._held = b""
+        """What came meanwhile, or what may be the beginning of a request for the short cut."""
+        self._hold_timer: asyncio.TimerHandle | None = None
         self._max_msg_queue_size, self._msg_queue_resume_size = 1, 0
         self._parser = HttpRequestParser(
             self,
@@ -134,12 +152,21 @@ class ClientConnection(RequestHandler):
         self._expect_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop waiting for a head."""
+        """Stop waiting for a head, and for what only this client wants."""
         self._head_came()
+        self._hold(b"")
+        if self._serving is not None:
+            self._serving.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; a head over its limit is refused before that."""
+        if self._shortcut is not None and not (self._close or self._force_close):
+            data = self._held + data
+            if self._takes(self._shortcut, data):
+                return
+            self._shortcut = None
+            self._hold(b"")
         if self._refused:
             return
         in_head = self._latest.is_eof()
@@ -155,6 +182,89 @@ class ClientConnection(RequestHandler):
             self._look_at_latest()
         elif data and self._latest.is_eof():
             self._head_goes_on(data)
+
+    def _takes(self, shortcut: Shortcut, data: bytes) -> bool:
+        """Whether all that came is served by the short cut, or may be once there is more."""
+        if self._serving is not None or self.writing_paused:
+            self._hold(data)
+            self._pause_transport_reading()
+            return True
+        read = shortcut.read(data)
+        if isinstance(read, Unread):
+            if read is Unread.INCOMPLETE:
+                self._hold(data, at_most_s=_HOLD_S)
+            return read is Unread.INCOMPLETE
+        self._hold(b"")
+        self._head_came()
+        request = shortcut.request(*read, self)
+        serving = self._serve(request, shortcut)
+        if shortcut.waits(request):
+            self._serving = self._loop.create_task(serving)
+        else:
+            self._serving = begin(serving)
+        self._request_in_progress = self._serving is not None
+        return True
+
+    def _hold(self, data: bytes, *, at_most_s: float | None = None) -> None:
+        """Keep bytes for later; if nothing else comes in that time, they are for aiohttp."""
+        self._held = data
+        if self._hold_timer is not None:
+            if data and at_most_s is not None:
+                return
+            self._hold_timer.cancel()
+            self._hold_timer = None
+        if at_most_s is not None:
+            self._hold_timer = self._loop.call_later(at_most_s, self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Let aiohttp have it: it waits for slow heads and bodies, with their limits."""
+        self._shortcut = None
+        held = self._held
+        self._hold(b"")
+        self.data_received(held)
+
+    async def _serve(self, request: web.Request, shortcut: Shortcut) -> None:
+        """Serve one request as aiohttp does, and go on."""
+        try:
+            response = await shortcut.handler(request)
+        except Exception as error:  # noqa: BLE001 - as aiohttp does
+            response = self.handle_error(request, 500, error)
+        answer = await shortcut.render(request, response)
+        if self.transport is None:
+            return  # the client has gone
+        self.transport.write(answer)
+        self._next_keepalive_close_time = self._loop.time() + self._rules.idle_s
+        if response.keep_alive is False:
+            self.force_close()
+        if self._serving is not None:
+            self._served()
+
+    def _served(self) -> None:
+        """Go on after a request that was waited for."""
+        self._serving = None
+        self._request_in_progress = False
+        if self._handler_waiter is not None:  # of a shutdown
+            self._handler_waiter.set_result(None)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Look at what came while a request was served, or while the client did not read."""
+        if self._held and self._hold_timer is None:
+            held, self._held = self._held, b""
+            self._resume_transport_reading()
+            self.data_received(held)
+
+    def resume_writing(self) -> None:
+        """The client reads its answers again."""
+        super().resume_writing()
+        if self._serving is None:
+            self._go_on()
+
+    def _process_keepalive(self) -> None:
+        """Close an idle connection; aiohttp does not know of what took the short cut."""
+        if self._serving is not None:
+            self._next_keepalive_close_time = self._loop.time() + self._rules.idle_s
+        super()._process_keepalive()
 
     def _fits(self, data: bytes) -> bool:
         """Whether the head that continues here ends within the limit, or may still do so."""
@@ -295,7 +405,7 @@ def _without(message: RawRequestMessage, name: str) -> RawRequestMessage:
 
 def _refusal(error: RequestError) -> "_Anonymous":
     """The usual error object, with an id that the log knows."""
-    request_id = str(uuid4())
+    request_id = new_request_id()
     structlog.get_logger().warning(
         "Request over a limit",
         event_name="api.request.limit.reached",

@@ -1,14 +1,13 @@
 """What every request goes through: its id, and an answer whatever happens."""
 
 from collections.abc import Awaitable, Callable
-from uuid import uuid4
 
 from aiohttp import web
 
 from aviso_server.http.connection import ClientConnection
 from aviso_server.http.errors import unexpected_answer
 from aviso_server.http.journal import log_unexpected
-from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.http.services import REQUEST_ID, SERVICES, new_request_id
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -16,7 +15,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @web.middleware
 async def identify(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Give the request a fresh id; an incoming one is ignored and never echoed."""
-    request[REQUEST_ID] = str(uuid4())
+    request[REQUEST_ID] = new_request_id()
     try:
         return await handler(request)
     except web.HTTPMethodNotAllowed as refused:
@@ -44,7 +43,7 @@ def _preflight(request: web.Request, refused: web.HTTPMethodNotAllowed) -> web.R
 async def finish_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """Sign every routed answer with its request id and say nothing about the software."""
     headers = response.headers
-    headers.popall("Server", None)
+    headers.pop("Server", None)
     headers["X-Request-ID"] = request[REQUEST_ID]
     if _is_last(request):
         response.force_close()
@@ -53,6 +52,8 @@ async def finish_headers(request: web.BaseRequest, response: web.StreamResponse)
 
 def _is_last(request: web.BaseRequest) -> bool:
     """Whether the connection is closed after the answer, which must say so."""
+    connection = request.protocol
+    if isinstance(connection, ClientConnection) and connection.closing:
+        return True
     services = request.app.get(SERVICES) if isinstance(request, web.Request) else None
-    ending = services is not None and services.sources.stop.requested
-    return ending or (isinstance(request.protocol, ClientConnection) and request.protocol.closing)
+    return services is not None and services.sources.stop.requested

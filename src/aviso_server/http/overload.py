@@ -46,11 +46,11 @@ class Shedding:
 
         Probes neither wait nor are refused: a failed liveness probe would kill the server.
         """
-        if request.path in PROBES:
+        if request.app[POLICIES].get(request.match_info.route) is not Policy.WRITE:
+            if request.path not in PROBES:
+                await self._turnstile.enter()
             return await handler(request)
         await self._turnstile.enter()
-        if request.app[POLICIES].get(request.match_info.route) is not Policy.WRITE:
-            return await handler(request)
         limit = self._services.limits.bounds.notifying
         if 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S:
             return self._refusal(request)

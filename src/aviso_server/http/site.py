@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from aviso_server.http.connection import ClientConnection, ConnectionRules
+from aviso_server.http.shortcut import Shortcut
 from aviso_server.http.tls import HANDSHAKE_S
 from aviso_server.telemetry.sparing import Sparing
 
@@ -43,7 +44,9 @@ class Site(web.BaseSite):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(runner)
+        self._app = runner.app
         self._listener = listener
+        self._shortcut: Shortcut | None = None
         self._rules = rules or ConnectionRules()
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
@@ -60,6 +63,7 @@ class Site(web.BaseSite):
     async def start(self) -> None:
         """Accept connections."""
         await super().start()
+        self._shortcut = Shortcut.of(self._app)
         self._reserve = os.open(os.devnull, os.O_RDONLY)
         self._listener.setblocking(False)  # noqa: FBT003
         self._listener.listen(BACKLOG)
@@ -118,7 +122,7 @@ class Site(web.BaseSite):
             return
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: ClientConnection(server, self._rules),
+                lambda: ClientConnection(server, self._rules, self._shortcut),
                 connection,
                 ssl=self._tls,
                 ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,

@@ -10,8 +10,11 @@ How long they wait shows how far the server is behind.
 import asyncio
 from collections import deque
 
-PER_TURN = 32
+PER_TURN = 64
 """Requests that begin in one turn: some milliseconds of work."""
+
+_NOTICED_AT = 8
+"""Requests after which the end of a turn is waited for; an idle server never has so many."""
 
 
 class Turnstile:
@@ -24,24 +27,25 @@ class Turnstile:
     def __init__(self) -> None:
         self._queue: deque[tuple[asyncio.Future[None], float]] = deque()
         self._begun = 0
-        """Since a turn was noticed; what reaches the limit has the next one noticed."""
+        """Since the end of a turn was noticed."""
         self.behind_s = 0.0
         """How long the last request to begin had waited."""
 
     async def enter(self) -> None:
         """Return when a request may begin: at once, unless many have begun in this turn."""
-        loop = asyncio.get_running_loop()
-        if self._begun >= PER_TURN:
-            waiter = loop.create_future()
-            self._queue.append((waiter, loop.time()))
-            await waiter
+        if self._begun < PER_TURN:
+            self.behind_s = 0.0
+            self._begin()
             return
-        self.behind_s = 0.0
-        self._begin(loop)
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._queue.append((waiter, loop.time()))
+        await waiter
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self) -> None:
         self._begun += 1
-        if self._begun == PER_TURN:
+        if self._begun == _NOTICED_AT:
+            loop = asyncio.get_running_loop()
             loop.call_soon(self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -53,4 +57,4 @@ class Turnstile:
                 continue  # its connection is gone
             self.behind_s = loop.time() - since
             waiter.set_result(None)
-            self._begin(loop)
+            self._begin()
