@@ -82,6 +82,14 @@ async def test_answers_are_those_of_the_long_way(
         assert by_short.data["request_id"] == by_short.request_id
 
 
+async def test_limits_are_those_of_the_long_way() -> None:
+    """A body over the limit is refused although it came whole and is small."""
+    async with connected(settings({"application": {"max_body_bytes": 100}})) as small:
+        for body, status in ((GOOD, 200), (GOOD + b" " * 100, 413)):
+            async with wired(small.running) as wire:
+                assert (await wire.ask("POST", PATH, body)).status == status
+
+
 SENT = request("POST", PATH, GOOD)
 
 

@@ -6,7 +6,8 @@ is for administrators. Unknown paths and wrong methods are answered before any c
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 import msgspec
 import structlog
@@ -29,6 +30,11 @@ from aviso_server.relay.query import Query
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _NEVER_NS = 253_402_300_799 * 1_000_000_000
 """The end of the year 9999, beyond which no expiry is shown."""
+
+ANYBODY: Mapping[str, str] = MappingProxyType({"username": "anonymous", "auth_realm": "none"})
+"""A caller without identity, as log records show it."""
+ANYBODYS_KEYS = "anonymous"
+"""Whom the idempotency keys of such callers belong to."""
 
 IDENTITY: web.RequestKey[Identity] = web.RequestKey("identity", Identity)
 POLICIES: web.AppKey[dict[web.AbstractRoute, Policy]] = web.AppKey("policies", dict)
@@ -53,12 +59,12 @@ async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         return _refusal(gate, refusal, request[REQUEST_ID])
 
 
-def actor(request: web.Request) -> dict[str, str]:
+def actor(request: web.Request) -> Mapping[str, str]:
     """The caller, as log records show it."""
     identity = request.get(IDENTITY)
     trace = request.get(TRACE) or {}
     if identity is None:
-        return {"username": "anonymous", "auth_realm": "none", **trace}
+        return {**ANYBODY, **trace}
     return {"username": identity.username, "auth_realm": identity.realm or "none", **trace}
 
 
@@ -78,7 +84,7 @@ def key_owner(request: web.Request) -> str:
     """
     identity = request.get(IDENTITY)
     if identity is None:
-        return "anonymous"
+        return ANYBODYS_KEYS
     name = msgspec.json.encode([identity.realm, identity.username])
     return hashlib.sha256(name).hexdigest()[:32]
 

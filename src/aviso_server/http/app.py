@@ -10,11 +10,13 @@ from aviso_server.auth.gate import Gate
 from aviso_server.http import admin, batch, files, health, notify, overview, schema, stream
 from aviso_server.http.access import POLICIES, auth_check, guard
 from aviso_server.http.body import answer_expectation
+from aviso_server.http.direct import ShortestWay
 from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import finish_headers, identify
 from aviso_server.http.overload import Shedding
 from aviso_server.http.resting import RESTING, end_resting
 from aviso_server.http.services import SERVICES, Services
+from aviso_server.http.shortcut import DIRECT
 from aviso_server.relay.overview import Overview
 
 
@@ -63,6 +65,7 @@ def build_app(services: Services) -> web.Application:
         client_max_size=services.max_body_bytes,
     )
     app[SERVICES] = services
+    app[DIRECT] = lambda app, resource: ShortestWay(app, resource).answer
     app[RESTING] = set()
     app.on_shutdown.append(end_resting)
     app.on_response_prepare.append(finish_headers)

@@ -196,7 +196,15 @@ class ClientConnection(RequestHandler):
             return read is Unread.INCOMPLETE
         self._hold(b"")
         self._head_came()
-        request = shortcut.request(*read, self)
+        message, payload = read
+        if shortcut.answer_at_once is not None and self.transport is not None:
+            body = data[len(data) - payload.total_bytes :]
+            answer = shortcut.answer_at_once(message.headers, body)
+            if answer is not None:
+                self.transport.write(answer)
+                self._next_keepalive_close_time = self._loop.time() + self._rules.idle_s
+                return True
+        request = shortcut.request(message, payload, self)
         serving = self._serve(request, shortcut)
         if shortcut.waits(request):
             self._serving = self._loop.create_task(serving)
@@ -226,18 +234,19 @@ class ClientConnection(RequestHandler):
     async def _serve(self, request: web.Request, shortcut: Shortcut) -> None:
         """Serve one request as aiohttp does, and go on."""
         try:
-            response = await shortcut.handler(request)
-        except Exception as error:  # noqa: BLE001 - as aiohttp does
-            response = self.handle_error(request, 500, error)
-        answer = await shortcut.render(request, response)
-        if self.transport is None:
-            return  # the client has gone
-        self.transport.write(answer)
-        self._next_keepalive_close_time = self._loop.time() + self._rules.idle_s
-        if response.keep_alive is False:
-            self.force_close()
-        if self._serving is not None:
-            self._served()
+            try:
+                response = await shortcut.handler(request)
+            except Exception as error:  # noqa: BLE001 - as aiohttp does
+                response = self.handle_error(request, 500, error)
+            answer = await shortcut.render(request, response)
+            if self.transport is not None:
+                self.transport.write(answer)
+            self._next_keepalive_close_time = self._loop.time() + self._rules.idle_s
+            if response.keep_alive is False:
+                self.force_close()
+        finally:
+            if self._serving is not None:
+                self._served()
 
     def _served(self) -> None:
         """Go on after a request that was waited for."""

@@ -56,6 +56,10 @@ class InFlight:
             if not self._open:
                 self._quiet.set()
 
+    def passed(self, method: str, resource: web.AbstractResource) -> None:
+        """Note a request that came and was answered in one go."""
+        self._ended.add((method, resource))
+
     def routes(self) -> set[str]:
         """What is being served, or was since this was asked before; each route once."""
         ended, self._ended = self._ended, set()

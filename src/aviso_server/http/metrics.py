@@ -31,6 +31,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4"
 _METHODS = frozenset(
     ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE")
 )
+_OTHER = "other"
 _UNMATCHED = "unmatched"
 _FAILED = "error"
 _FAREWELL_S = 1.0
@@ -87,7 +88,7 @@ class RequestMeter:
                 progress.answered = True
                 in_flight.add(-1)
                 if isinstance(error, Exception):
-                    _count(self._metrics.requests(_FAILED, _method(request), 500), progress)
+                    _count(self._metrics.requests(_FAILED, _method(request), 500), progress.begun)
             raise
 
     async def answered(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
@@ -100,24 +101,30 @@ class RequestMeter:
         resource = request.match_info.route.resource
         if resource is None:
             route, method = await _refused_route(request), _method(request)
-            _count(self._metrics.requests(route, method, response.status), progress)
+            _count(self._metrics.requests(route, method, response.status), progress.begun)
             return
-        key = resource, request.method, response.status
+        self.served(resource, request.method, response.status, progress.begun)
+
+    def served(
+        self, resource: web.AbstractResource, method: str, status: int, begun: float
+    ) -> None:
+        """Count an answer; ``begun`` is when its request came, by ``time.perf_counter``."""
+        key = resource, method, status
         known = self._known.get(key)
         if known is None:
-            known = self._metrics.requests(resource.canonical, _method(request), response.status)
-            self._known[key] = known
-        _count(known, progress)
+            shown = method if method in _METHODS else _OTHER
+            known = self._known[key] = self._metrics.requests(resource.canonical, shown, status)
+        _count(known, begun)
 
 
-def _count(counters: tuple[Number, Timing], progress: _Progress) -> None:
+def _count(counters: tuple[Number, Timing], begun: float) -> None:
     number, timing = counters
     number.add()
-    timing.observe(time.perf_counter() - progress.begun)
+    timing.observe(time.perf_counter() - begun)
 
 
 def _method(request: web.Request) -> str:
-    return request.method if request.method in _METHODS else "other"
+    return request.method if request.method in _METHODS else _OTHER
 
 
 async def _refused_route(request: web.Request) -> str:

@@ -1,7 +1,7 @@
 """``POST /api/v1/notification`` (docs/protocol.md#notify)."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
@@ -15,13 +15,13 @@ from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.core.wire import check_key, parse_request
-from aviso_server.http.access import actor, admission, caller, key_owner
+from aviso_server.http.access import ANYBODYS_KEYS, actor, admission, caller, key_owner
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
-from aviso_server.http.services import REQUEST_ID, SERVICES
+from aviso_server.http.services import REQUEST_ID, SERVICES, Services
 from aviso_server.relay.publish import Published, publish
 from aviso_server.relay.turns import aside
 
@@ -52,11 +52,35 @@ async def notify(request: web.Request) -> web.Response:
         denied = error if isinstance(error, Refusal) else None
         count_refused(metrics, services.catalogue, denied, event_type)
         raise
-    metrics.notified(services.catalogue.label(event_type), "success")
+    text = accepted(services, published, request_id, partial(actor, request))
+    return web.Response(body=text, headers=JSON_TYPE)
+
+
+def store_now(services: Services, body: bytes, *, key: str | None, request_id: str) -> Published:
+    """Store a notification of anybody in a store that does not wait, or raise what is wrong."""
+    message = parse_request(body)
+    schema = services.catalogue.find(message.event_type)
+    admit = _anybody if key is None else partial(_check_key, key)
+    notification = notification_of(schema, message, admit)
+    storing = publish(services.backend, notification, key=key or request_id, owner=ANYBODYS_KEYS)
+    try:
+        storing.send(None)
+    except StopIteration as stored:
+        published: Published = stored.value
+        return published
+    raise RuntimeError("the store waits")
+
+
+def accepted(
+    services: Services, published: Published, request_id: str, who: Callable[[], Mapping[str, str]]
+) -> bytes:
+    """Count and log a notification that was stored; the answer."""
+    label = services.catalogue.label(published.notification.event_type)
+    services.sources.metrics.notified(label, "success")
     if services.journal.is_enabled_for(logging.DEBUG):
         _log_stored(services.journal, published, request_id)
     if services.journal.is_enabled_for(logging.INFO):
-        _log_processed(services.journal, published, request_id, actor(request))
+        _log_processed(services.journal, published, request_id, who())
     answer = NotificationResponse(
         status="success",
         request_id=request_id,
@@ -65,7 +89,15 @@ async def notify(request: web.Request) -> web.Response:
         sequence=published.receipt.sequence,
         topic=published.notification.topic,
     )
-    return web.Response(body=msgspec.json.encode(answer), headers=JSON_TYPE)
+    return msgspec.json.encode(answer)
+
+
+def _anybody(_: Schema) -> None:
+    """Without access control every stream is open."""
+
+
+def _check_key(key: str, _: Schema) -> None:
+    check_key(key)
 
 
 def _admit(request: web.Request, schema: Schema) -> None:

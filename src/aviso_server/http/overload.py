@@ -51,14 +51,21 @@ class Shedding:
                 await self._turnstile.enter()
             return await handler(request)
         await self._turnstile.enter()
-        limit = self._services.limits.bounds.notifying
-        if 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S:
+        if self._too_much():
             return self._refusal(request)
         self._in_progress += 1
         try:
             return await handler(request)
         finally:
             self._in_progress -= 1
+
+    def begins(self) -> bool:
+        """Whether a notification that is over as soon as it has begun may begin now."""
+        return self._turnstile.passes() and not self._too_much()
+
+    def _too_much(self) -> bool:
+        limit = self._services.limits.bounds.notifying
+        return 0 < limit <= self._in_progress or self._turnstile.behind_s > MAX_BEHIND_S
 
     def _refusal(self, request: web.Request) -> web.Response:
         error = Overloaded()

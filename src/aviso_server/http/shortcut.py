@@ -11,7 +11,7 @@ then its parser has seen all bytes since or none, and both cannot disagree where
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -37,6 +37,12 @@ _BEGINNING = f"POST {PATH} HTTP/1.1\r\n".encode()
 _READ_BYTES = 64 * 1024
 
 
+_Direct = Callable[[Mapping[str, str], bytes], bytes | None]
+DIRECT: web.AppKey[Callable[[web.Application, web.AbstractResource], _Direct]]
+DIRECT = web.AppKey("direct")
+"""What makes the shortest way of an application; it gives None where it cannot be taken."""
+
+
 class Unread(Enum):
     """Why there is no request in some bytes."""
 
@@ -59,6 +65,12 @@ class Shortcut:
         self._matched.add_app(app)
         self._matched.freeze()
         self.handler: Callable[[web.Request], Awaitable[web.StreamResponse]] = route.handler
+        direct = app.get(DIRECT)
+        resource = route.resource
+        self.answer_at_once: _Direct | None = None
+        """Serves a request in place and gives the answer, or does nothing and gives None."""
+        if direct is not None and resource is not None:
+            self.answer_at_once = direct(app, resource)
         for middleware in reversed(app.middlewares):
             self.handler = partial(middleware, handler=self.handler)
 

@@ -33,14 +33,20 @@ class Turnstile:
 
     async def enter(self) -> None:
         """Return when a request may begin: at once, unless many have begun in this turn."""
-        if self._begun < PER_TURN:
-            self.behind_s = 0.0
-            self._begin()
+        if self.passes():
             return
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
         self._queue.append((waiter, loop.time()))
         await waiter
+
+    def passes(self) -> bool:
+        """Let a request begin, unless many have begun in this turn: then it has to wait."""
+        if self._begun >= PER_TURN:
+            return False
+        self.behind_s = 0.0
+        self._begin()
+        return True
 
     def _begin(self) -> None:
         self._begun += 1
