@@ -22,12 +22,16 @@ from bench.wire import fields
 
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.announcement import notification_of
+from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import MalformedBody
 from aviso_server.core.fields.place import parse_polygon
+from aviso_server.core.frame import LIVE, notification_frame
 from aviso_server.core.geometry import Area, Cloud, Intersects
 from aviso_server.core.json import Json, parse
+from aviso_server.core.notification import Record
 from aviso_server.core.side import Points
 from aviso_server.core.wire import parse_request
+from aviso_server.http.gzip import Gzip
 from aviso_server.settings import load
 from aviso_server.telemetry.redaction import redact_text
 
@@ -66,6 +70,18 @@ def log_cost(runs: int, progress: Callable[[str], None]) -> Iterator[Value]:
     ):
         taken = tuple(_cpu_ms(act) * 1000 / MESSAGES for _ in range(runs + 1))
         yield Value(f"{name} a message of the log", "us CPU", taken[1:])
+    renderer = Renderer("http://localhost:8000")
+    frames = [notification_frame(LIVE, renderer.render(Record(1, 1, each))) for each in made]
+    for together in (1, 10, MESSAGES):
+        chunks = [b"".join(frames[at : at + together]) for at in range(0, MESSAGES, together)]
+        size = sum(len(Gzip().own(each)) for each in chunks) / MESSAGES
+        taken = tuple(
+            _cpu_ms(lambda pieces=chunks: [Gzip().own(each) for each in pieces]) * 1000 / MESSAGES  # type: ignore[misc]
+            for _ in range(runs)
+        )
+        name = f"compress a frame of {len(frames[0])} bytes, {together} together"
+        yield Value(name, "us CPU", taken)
+        yield Value(f"{name}: size", "bytes", (size,))
 
 
 def _cpu_ms(act: Callable[[], object]) -> float:

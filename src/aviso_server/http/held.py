@@ -6,6 +6,8 @@ from typing import Self
 
 from aiohttp import web
 
+from aviso_server.http.gzip import Gzip
+
 
 class Held:
     """What is released when a stream ends, the latest first; at the end of a block, or later."""
@@ -49,11 +51,13 @@ class StreamAnswer(web.StreamResponse):
 
     held: Held | None = None
     """Of a stream that goes on: what outlasts the handler is added to it."""
+    gzip: Gzip | None = None
+    """Of a stream that is compressed."""
 
     async def write_eof(self, data: bytes = b"") -> None:
         """End the body, unless the stream goes on."""
         if self.held is None:
-            await super().write_eof(data)
+            await super().write_eof(data if self.gzip is None else self.gzip.end())
 
 
 def outlast(response: web.StreamResponse, release: Callable[[], None]) -> None:

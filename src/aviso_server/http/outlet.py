@@ -1,4 +1,4 @@
-"""A response in the hands of its handler as a feed's outlet, and HTTP chunks.
+"""A response in the hands of its handler as a feed's outlet.
 
 Frames are written straight to the transport in HTTP chunks that are encoded once and shared by
 every connection that gets them. aiohttp's own writer does the headers and the end of the body.
@@ -9,19 +9,20 @@ import asyncio
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
+from aviso_server.http.gzip import encode
+from aviso_server.http.held import StreamAnswer
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.subscription import Chunk
-
-LAST_CHUNK = b"0\r\n\r\n"
 
 
 class ChunkedOutlet:
     """Writes frames to one prepared response."""
 
     def __init__(
-        self, request: web.Request, response: web.StreamResponse, writer: AbstractStreamWriter
+        self, request: web.Request, response: StreamAnswer, writer: AbstractStreamWriter
     ) -> None:
         self._response = response
+        self._gzip = response.gzip
         self._writer = writer
         self._transport = request.transport
         # HTTP/1.0 has no chunks; such a connection takes the ordinary way only.
@@ -30,6 +31,8 @@ class ChunkedOutlet:
 
     async def send(self, frames: bytes) -> None:
         """Write, and wait while the client's buffers are full."""
+        if self._gzip is not None:
+            frames = self._gzip.own(frames)
         if not self._begun or not self._chunked:
             self._begun = True  # the first write takes the headers along
             await self._response.write(frames)
@@ -43,7 +46,7 @@ class ChunkedOutlet:
         if not self._begun or not self._chunked:
             await self.send(chunk.frames)
             return
-        self._open.write(encode(chunk))
+        self._open.write(encode(chunk, self._gzip))
         await self._writer.drain()
 
     def pass_on(self, _: Chunk) -> bool:
@@ -55,14 +58,6 @@ class ChunkedOutlet:
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the client is gone")
         return self._transport
-
-
-def encode(chunk: Chunk) -> bytes:
-    """The chunk on the wire, made by the first connection that gets it and shared by all."""
-    if chunk.encoded is None:
-        frames = chunk.frames
-        chunk.encoded = b"%x\r\n%b\r\n" % (len(frames), frames)
-    return chunk.encoded
 
 
 _: type[Outlet] = ChunkedOutlet

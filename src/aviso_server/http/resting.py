@@ -13,9 +13,9 @@ from aiohttp import HttpVersion11, web
 
 from aviso_server import tasks
 from aviso_server.http.connection import ClientConnection, Parted
+from aviso_server.http.gzip import LAST_CHUNK, chunk_of, encode
 from aviso_server.http.held import Held, StreamAnswer
 from aviso_server.http.journal import log_unexpected
-from aviso_server.http.outlet import LAST_CHUNK, encode
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.outlet import Outlet
 from aviso_server.relay.subscription import Chunk
@@ -27,15 +27,21 @@ MAX_EARLY_BYTES = 64 * 1024
 class Resting(asyncio.Protocol):
     """One connection that rests; also the outlet of its feed."""
 
-    __slots__ = ("_all", "_drained", "_early", "_feed", "_parted", "_task", "_transport", "held")
+    __slots__ = (
+        *("_all", "_drained", "_early", "_feed", "_gzip"),
+        *("_parted", "_task", "_transport", "held"),
+    )
 
-    def __init__(self, parted: Parted, feed: Feed, held: Held, together: "set[Resting]") -> None:
+    def __init__(
+        self, parted: Parted, feed: Feed, response: StreamAnswer, held: Held, all_: "set[Resting]"
+    ) -> None:
         self.held = held
         """Released with the end of the stream, or with its connection."""
+        self._gzip = response.gzip
         self._parted = parted
         self._transport = parted.transport
         self._feed = feed
-        self._all = together
+        self._all = all_
         self._early = b""
         """What the client sent meanwhile."""
         self._task: asyncio.Task[None] | None = None
@@ -54,7 +60,8 @@ class Resting(asyncio.Protocol):
     async def _resume(self) -> None:
         try:
             if await self._feed.resume():
-                self._open.write(LAST_CHUNK)
+                end = b"" if self._gzip is None else chunk_of(self._gzip.end())
+                self._open.write(end + LAST_CHUNK)
                 await self._drain()
                 self._hand_back()
             else:
@@ -111,12 +118,14 @@ class Resting(asyncio.Protocol):
 
     async def send(self, frames: bytes) -> None:
         """Write, and wait while the client's buffers are full."""
+        if self._gzip is not None:
+            frames = self._gzip.own(frames)
         self._open.writelines((b"%x\r\n" % len(frames), frames, b"\r\n"))
         await self._drain()
 
     async def deliver(self, chunk: Chunk) -> None:
         """Write a chunk, and wait while the client's buffers are full."""
-        self._open.write(encode(chunk))
+        self._open.write(encode(chunk, self._gzip))
         await self._drain()
 
     def pass_on(self, chunk: Chunk) -> bool:
@@ -124,7 +133,8 @@ class Resting(asyncio.Protocol):
         transport = self._transport
         if not chunk.same_for_all or transport.is_closing() or transport.get_write_buffer_size():
             return False
-        transport.write(chunk.encoded or encode(chunk))
+        encoded = chunk.encoded if self._gzip is None else None
+        transport.write(encoded or encode(chunk, self._gzip))
         return True
 
     async def _drain(self) -> None:
@@ -152,7 +162,7 @@ def lay_to_rest(request: web.Request, feed: Feed, held: Held, response: StreamAn
     if parted is None:
         return False
     response.held = held.keep()
-    Resting(parted, feed, response.held, request.app[RESTING]).rest()
+    Resting(parted, feed, response, response.held, request.app[RESTING]).rest()
     return True
 
 

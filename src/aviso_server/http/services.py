@@ -43,6 +43,8 @@ class Services:
     max_batch_items: int
     body_timeout_s: float
     """For the whole body of a request to arrive."""
+    compress_streams: bool
+    """Whether streams are compressed for clients that accept it."""
     static_dir: Path
     homepage_links: Mapping[str, str]
     version: str

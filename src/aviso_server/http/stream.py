@@ -6,7 +6,7 @@ from functools import partial
 from time import perf_counter
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from aviso_server.core import footprint
 from aviso_server.core.cursor import FromSequence, FromTime, Start
@@ -17,6 +17,7 @@ from aviso_server.core.wire import parse_request
 from aviso_server.http.access import IDENTITY, actor, admission, caller, entitle, expiry_ns
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import error_answer
+from aviso_server.http.gzip import Gzip, accepts_gzip
 from aviso_server.http.held import Held, StreamAnswer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.outlet import ChunkedOutlet
@@ -93,6 +94,11 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
 
 async def _run(request: web.Request, feed: Feed, meter: StreamMeter, held: Held) -> StreamAnswer:
     response = StreamAnswer(headers=SSE_HEADERS)
+    if request.app[SERVICES].compress_streams:
+        response.headers.add(hdrs.VARY, hdrs.ACCEPT_ENCODING)
+        if accepts_gzip(request.headers.getall(hdrs.ACCEPT_ENCODING, ())):
+            response.headers[hdrs.CONTENT_ENCODING] = "gzip"
+            response.gzip = Gzip()
     writer = await response.prepare(request)
     if writer is None:  # pragma: no cover - only when prepared before
         raise ConnectionResetError("the response has ended")

@@ -23,7 +23,15 @@ MAX_QUEUED_BYTES = 4 * 1024 * 1024
 class Chunk:
     """Consecutive matching notifications of one dispatch, rendered once for all subscribers."""
 
-    __slots__ = ("__dict__", "encoded", "first", "items", "notifications", "same_for_all")
+    __slots__ = (
+        "__dict__",
+        "compressed",
+        "encoded",
+        "first",
+        "items",
+        "notifications",
+        "same_for_all",
+    )
 
     def __init__(self, items: Sequence[tuple[int, bytes | Unreadable]]) -> None:
         self.items = items
@@ -36,6 +44,8 @@ class Chunk:
         """Whether every subscriber gets the same frames."""
         self.encoded: bytes | None = None
         """The frames as the connections write them, kept by the first that does."""
+        self.compressed: bytes | None = None
+        """The same for those that compress."""
 
     @property
     def frames(self) -> bytes:

@@ -230,6 +230,7 @@ def build_services(
         max_batch_bytes=settings.application.max_batch_bytes,
         max_batch_items=settings.application.max_batch_items,
         body_timeout_s=settings.application.body_timeout_seconds,
+        compress_streams=settings.watch_endpoint.compression,
         static_dir=folder if folder.is_dir() else PACKAGED_STATIC,
         homepage_links=settings.application.homepage.model_dump(),
         version=__version__,

@@ -179,6 +179,7 @@ class WatchEndpoint(Section):
     max_historical_notifications: Cap = 10_000
     replay_batch_delay_ms: Count = 0
     client_queue_size: Whole = 1000
+    compression: Flag = False
     concurrent_notification_processing: Text | None = None
 
 
