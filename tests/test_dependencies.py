@@ -18,9 +18,11 @@ import opentelemetry.sdk._logs.export
 import pytest
 from aiohttp import HttpVersion10, hdrs, web
 from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
+from aiohttp.http_writer import _serialize_headers
 from aiohttp.test_utils import make_mocked_request
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 from backends.jetstream.conftest import eventually
+from multidict import CIMultiDict
 from nats.aio.client import Client
 from nats.errors import NoServersError
 from opentelemetry.exporter.otlp.proto.http import _log_exporter
@@ -187,6 +189,27 @@ async def test_a_connection_can_be_given_away() -> None:
         await asyncio.wait([task])
         assert not transport.is_closing()
         handler.transport = transport
+
+
+async def test_a_connection_can_be_kept_open_and_paused() -> None:
+    """aiohttp knows when it has to close, whether a request is served, and pauses its reader."""
+    async with _connection() as handler:
+        assert handler.transport is not None
+        assert handler._next_keepalive_close_time > handler._loop.time()
+        assert (handler._request_in_progress, handler._handler_waiter) == (False, None)
+        assert _parameters(handler._process_keepalive) == []
+        handler._pause_transport_reading()
+        assert not handler.transport.is_reading()
+        handler._resume_transport_reading()
+        assert handler.transport.is_reading()
+
+
+async def test_a_head_is_written_in_one_place() -> None:
+    """aiohttp makes the bytes of a head, and refuses what would break out of it."""
+    head = _serialize_headers("HTTP/1.1 200 OK", CIMultiDict({"A": "1"}))
+    assert head == b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\n"
+    with pytest.raises(ValueError, match="control character"):
+        _serialize_headers("HTTP/1.1 200 OK", CIMultiDict({"A": "1\r\nB: 2"}))
 
 
 async def test_the_end_is_known() -> None:
