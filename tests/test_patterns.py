@@ -33,6 +33,9 @@ MOMENT = ("2025-01-01T00:00:00.", "2025-1-1 0:0:0", "0", " ", "+")
 USES: dict[str, Use] = {
     "auth.credential._READABLE": Use("fullmatch", ("a", "\t")),
     "auth.token._JWT": Use("fullmatch", ("a", ".", "-")),
+    "backends.jetstream.answers._PROPERTIES": Use(
+        "fullmatch", ("\r\nNats-Stream: ", "\r\nNats-Subject: ", "\r\nNats-Sequence: 1", "a")
+    ),
     "backends.jetstream.messages._NOT_PLAIN": Use("sub", ("a", "%", "é")),
     "backends.jetstream.natslog._CANNOT_WRITE": Use("sub", ("out of ", "no space", "r")),
     "backends.jetstream.natslog._LINE": Use("fullmatch", ("[1] ", "a", " ", "[ERR] ")),
