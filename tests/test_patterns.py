@@ -39,6 +39,7 @@ USES: dict[str, Use] = {
     "backends.jetstream.messages._NOT_PLAIN": Use("sub", ("a", "%", "é")),
     "backends.jetstream.natslog._CANNOT_WRITE": Use("sub", ("out of ", "no space", "r")),
     "backends.jetstream.natslog._LINE": Use("fullmatch", ("[1] ", "a", " ", "[ERR] ")),
+    "core.batch._WRAPPED": Use("fullmatch", (" ", "{", '"atomic"', "\n")),
     "core.wire._KEY": Use("fullmatch", ("a", "~")),
     "core.cursor._FORMATS[0]": Use("fullmatch", MOMENT),
     "core.cursor._FORMATS[1]": Use("fullmatch", MOMENT),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aviso_server.core.batch import BLOCK, check_element, is_array, split, unwrap
-from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError
+from aviso_server.core.batch import BLOCK, MAX_ENVELOPE, check_element, is_array, split, unwrap
+from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError, WrongShape
 from aviso_server.core.json import parse
 
 BLOCKS = st.integers(1, 9)
@@ -167,3 +167,17 @@ def test_two_arrays_are_not_one() -> None:
     inner, _ = unwrap(b'{"notifications": [1], "notifications": [2]}')
     with pytest.raises(MalformedBody):
         texts(inner)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"atomic":true,' + b" " * MAX_ENVELOPE + b'"notifications":[1]}',
+        b'{"notifications":[1]' + b" " * MAX_ENVELOPE + b"}",
+        b'{"notifications":"' + b"x" * MAX_ENVELOPE + b'"}',
+    ],
+)
+def test_what_surrounds_the_array_is_bounded(body: bytes) -> None:
+    """Megabytes of blanks would be read while everybody waits."""
+    with pytest.raises(WrongShape, match="4096 bytes outside its array"):
+        unwrap(body)

@@ -45,7 +45,10 @@ _SOLID[list(b" \t\r\n")] = False
 _ATOMIC, _NOTIFICATIONS = "atomic", "notifications"
 _WRAPPED = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"(?:atomic|notifications)"')
 """No request object has these members, so this is not the first line of NDJSON."""
-_NOT_BREAK = re.compile(rb"[^\n]")
+_BLANKS = bytes(10 if byte == 10 else 32 for byte in range(256))
+"""Turns everything but line breaks into blanks."""
+MAX_ENVELOPE = 4096
+"""Bytes of a batch that is an object, outside its array: they are read in one go."""
 
 
 def unwrap(body: bytes) -> tuple[bytes, bool]:
@@ -54,11 +57,15 @@ def unwrap(body: bytes) -> tuple[bytes, bool]:
     What is outside the array becomes blanks, so that offsets stay the same. MalformedBody,
     UnknownMember or WrongShape for an object that is not as it should be.
     """
-    if not _WRAPPED.match(body):
+    head = body[:MAX_ENVELOPE]
+    if not _WRAPPED.match(head):
         return body, False
-    begin, end = body.find(b"["), body.rfind(b"]") + 1
     # There is no other bracket in the object, so what remains without the array is small.
-    members = parse(body[:begin] + b"[]" + body[end:] if 0 <= begin < end else body)
+    begin, end = head.find(b"["), body.rfind(b"]") + 1
+    envelope = head[:begin] + b"[]" + body[end:] if 0 <= begin < end else body
+    if len(envelope) > MAX_ENVELOPE:
+        raise WrongShape(f"A batch may have {MAX_ENVELOPE} bytes outside its array")
+    members = parse(envelope)
     if not isinstance(members, dict) or not isinstance(members.get(_NOTIFICATIONS), list):
         raise WrongShape('A batch that is an object needs "notifications", an array')
     if extra := sorted(members.keys() - {_ATOMIC, _NOTIFICATIONS}):
@@ -69,7 +76,7 @@ def unwrap(body: bytes) -> tuple[bytes, bool]:
     atomic = members.get(_ATOMIC, False)
     if not isinstance(atomic, bool):
         raise WrongShape('"atomic" must be true or false', field=_ATOMIC)
-    return _NOT_BREAK.sub(b" ", body[:begin]) + body[begin:end], atomic
+    return head[:begin].translate(_BLANKS) + body[begin:end], atomic
 
 
 def is_array(body: bytes) -> bool:
