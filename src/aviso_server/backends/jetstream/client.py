@@ -11,6 +11,7 @@ from nats import errors
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
+from aviso_server import tasks
 from aviso_server.backends.jetstream.answers import AnswerParser, Take, read_fields
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 
@@ -25,6 +26,10 @@ class NatsClient(Client):
         super().__init__()
         self._ps = self._answers = AnswerParser(self)
         self._require_tls = require_tls
+        self._attempts: set[asyncio.Task[Any]] = set()
+        """Tasks that try to reconnect."""
+        self._ending = False
+        """Whether it was closed, for good."""
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
@@ -58,6 +63,31 @@ class NatsClient(Client):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
 
+    async def _attempt_reconnect(self) -> None:
+        """Reconnect, in one task at a time, and not after the end.
+
+        nats-py cancels the task before and looks no further. The cancellation can get lost (see
+        ``tasks``). That task then goes on, makes a closed client a connected one, and when its
+        connection is lost the next one tries for ever.
+        """
+        ours = asyncio.current_task()
+        assert ours is not None  # noqa: S101 - nats-py makes a task for it
+        others = tuple(self._attempts)
+        self._attempts.add(ours)
+        try:
+            await tasks.end(*others)
+            if not self._ending:
+                await super()._attempt_reconnect()
+        finally:
+            self._attempts.discard(ours)
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002
+        self._ending = True
+        await super()._close(status, do_cbs)
+        ours = asyncio.current_task()
+        await tasks.end(*(task for task in tuple(self._attempts) if task is not ours))
+        self._status = self.CLOSED
+
     async def abandon(self) -> None:
         """Discard a connection that never came up, without callbacks.
 
@@ -67,6 +97,11 @@ class NatsClient(Client):
         with contextlib.suppress(TimeoutError, OSError, errors.Error):
             async with asyncio.timeout(_ABANDON_S):
                 await self._close(self.CLOSED, do_cbs=False)
+
+    def check_confirmed(self) -> None:
+        """Raise if the server closed the connection instead; nats-py takes that for a good one."""
+        if not self.is_connected:
+            raise self.explained(ConnectionResetError("the NATS server closed the connection"))
 
     def explained(self, error: Exception) -> Exception:
         """A more precise error if the server closed the connection.

@@ -19,6 +19,7 @@ from nats import errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from aviso_server import tasks
 from aviso_server.backends.jetstream.answers import RawAnswer
 from aviso_server.backends.jetstream.client import NatsClient, credentials, tls_context
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
@@ -217,7 +218,7 @@ class Connection:
         """Send what is pending and close."""
         self._ended = True
         if self._reopening is not None:
-            self._reopening.cancel()
+            await tasks.end(self._reopening)
         with contextlib.suppress(errors.Error, OSError, TimeoutError):
             if self._client.is_connected:
                 await self._client.flush(_FLUSH_S)
@@ -277,20 +278,19 @@ class Connection:
                     tls=tls_context(options),
                     **credentials(options),  # type: ignore[arg-type]
                 )
-        except _AttemptFailed as failure:
+            client.check_confirmed()
+            inbox = client.new_inbox()
+            client.divert(await client.subscribe(f"{inbox}.*"), self._collected)
+        except BaseException as error:
+            # Whatever it was, this one must not go on and reconnect by itself.
             await client.abandon()
-            raise client.explained(failure.error) from None
-        except TimeoutError:
-            await client.abandon()
-            raise TimeoutError(f"no answer within {options.timeout_s:g} s") from None
-        if not client.is_connected:
-            # nats-py takes a connection that was closed instead of confirmed for a good one.
-            await client.abandon()
-            raise client.explained(ConnectionResetError("the NATS server closed the connection"))
+            if isinstance(error, _AttemptFailed):
+                raise client.explained(error.error) from None
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"no answer within {options.timeout_s:g} s") from None
+            raise
         client_ready = True
-        self._client = client
-        self._inbox = client.new_inbox()
-        client.divert(await client.subscribe(f"{self._inbox}.*"), self._collected)
+        self._client, self._inbox = client, inbox
         self.generation += 1
         self._up.set()
 
