@@ -289,6 +289,7 @@ async def test_a_client_knows_its_server(tmp_path: Path) -> None:
             await asked
         assert _parameters(Client._close) == ["self", "status", "do_cbs"]
         assert _parameters(Client._attempt_reconnect) == ["self"]
+        assert client._status == client.CONNECTED
         await client._close(client.CLOSED, do_cbs=False)
         assert client.is_closed
 

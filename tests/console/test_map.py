@@ -236,6 +236,8 @@ def test_something_new_glows_for_a_while(at: Map) -> None:
     at.page.emulate_media(reduced_motion="no-preference")
     seen = at.page.evaluate(
         f"""async ([ring, calm]) => {{
+          const calmer = matchMedia("(prefers-reduced-motion: reduce)");
+          while (calmer.matches) await new Promise(requestAnimationFrame);
           window.map.add([{{ id: "new", polygon: ring }}]);
           const seen = [];
           do {{

@@ -262,6 +262,7 @@ class Connection:
 
         client_ready = False
         attempts = options.max_reconnect_attempts
+        tls, login = tls_context(options), credentials(options)
         try:
             async with asyncio.timeout(options.timeout_s):
                 await client.connect(
@@ -275,8 +276,8 @@ class Connection:
                     reconnect_time_wait=options.reconnect_delay_s,  # type: ignore[arg-type]
                     max_reconnect_attempts=attempts or -1,
                     ping_interval=options.pace.ping_s,
-                    tls=tls_context(options),
-                    **credentials(options),  # type: ignore[arg-type]
+                    tls=tls,
+                    **login,  # type: ignore[arg-type]
                 )
             client.check_confirmed()
             inbox = client.new_inbox()
