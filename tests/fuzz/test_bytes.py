@@ -52,8 +52,7 @@ async def test_no_bytes_do_harm(server: ServerProcess) -> None:
     grown = _resident(server) - before
     assert await _answer(server, request("GET", "/health")) == [200]
     assert not faults, f"seed {number}: {faults[:3]}"
-    for word in ("Traceback", "api.request.processing.failed", '"ERROR"', "Unhandled"):
-        assert word not in server.output, f"seed {number}"
+    assert not server.faults, f"seed {number}"
     assert grown < GROWTH_BYTES, f"seed {number}"
     # A search that is always turned away at the door finds nothing behind it.
     assert statuses[200] > REQUESTS // 50

@@ -52,6 +52,11 @@ class ServerProcess:
         """Everything printed so far."""
         return "".join(self._lines)
 
+    @property
+    def faults(self) -> list[str]:
+        """What it says of faults of its own; what clients sent it may quote, whatever that says."""
+        return [line for line in tuple(self._lines) if _is_fault(line)]
+
     def printed(self, text: str, *, times: int = 1, timeout_s: float = 20) -> None:
         """Wait until that many lines contain ``text``."""
         with self._grown:
@@ -88,6 +93,14 @@ class ServerProcess:
                 self.url = _url(line)
                 self._started.set()
         self._started.set()
+
+
+def _is_fault(line: str) -> bool:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line.startswith(("Traceback", "Unhandled"))
+    return record["severityText"] == "ERROR" or "exception.stacktrace" in record["attributes"]
 
 
 def _url(line: str) -> str:
