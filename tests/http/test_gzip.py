@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import shutil
 import zlib
 from collections.abc import AsyncIterator
 
@@ -136,7 +135,6 @@ async def test_the_end_of_a_watch_is_the_end_of_its_gzip() -> None:
         assert b"server_shutdown" in seen
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 async def test_curl_decodes_it(served: Edge) -> None:
     """As it comes: the notification is there while the stream is open."""
     url = f"http://{served.running.host}:{served.running.port}{WATCH}"

@@ -23,7 +23,7 @@ from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 
 PATIENT = replace(BRISK, ack_s=60)
-"""No second copies, which would be told as repeats: on a busy machine an answer may take long."""
+"""No second copies, reported as repeats: on a busy machine an answer may take long."""
 
 
 def items(count: int, prefix: str = "k", begin: int = 0) -> list[tuple[Notification, str]]:
