@@ -259,7 +259,8 @@ def test_something_new_glows_for_a_while(at: Map) -> None:
         }}""",
         BOX,
     )
-    assert hot[0] > 150 and hot[2] < 100
+    assert hot[0] > 150
+    assert hot[2] < 100
     assert hot[0] > later[0] > over[0]
     assert over == calm
 

@@ -16,6 +16,7 @@ from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.json import Json
+from aviso_server.core.schema import Schema
 from aviso_server.core.wire import NotificationRequest
 from aviso_server.pipeline.source.batch import BatchReader
 from aviso_server.pipeline.source.columns import SPARK
@@ -59,9 +60,11 @@ async def append(
     backend: JetStreamBackend,
     event_type: str,
     items: Sequence[tuple[dict[str, Json], Json]],
+    *,
+    schema: Schema | None = None,
 ) -> None:
     """Store notifications of one event type, in order."""
-    schema = OPEN.find(event_type)
+    schema = schema or OPEN.find(event_type)
     for identifier, payload in items:
         request = NotificationRequest(event_type=event_type, identifier=identifier, payload=payload)
         await backend.append(notification_of(schema, request), key=str(uuid4()))

@@ -40,6 +40,15 @@ class StreamAccess:
     plugins: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierTopics:
+    """How topics were laid out before the topic of an event type was declared otherwise."""
+
+    through: int
+    """The last sequence that may have been stored then."""
+    fields: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Schema:
     """One event type: its fields, its topic layout and its rules."""
@@ -59,6 +68,8 @@ class Schema:
     access: StreamAccess | None = None
     generic: bool = False
     """An event type without schema: any scalar field is accepted."""
+    earlier: tuple["EarlierTopics", ...] = ()
+    """How older topics of a log are read that do not name their fields themselves; ascending."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
@@ -92,6 +103,13 @@ class Schema:
         if self.key_order is not None:
             return self.key_order
         return tuple(sorted(item.name for item in self.fields if not item.spatial))
+
+    def token_fields_at(self, sequence: int) -> tuple[str, ...]:
+        """The fields of a stored topic that does not name them; none if notifications differ."""
+        for topics in self.earlier:
+            if sequence <= topics.through:
+                return topics.fields
+        return self.token_fields or ()
 
     @property
     def label(self) -> str:

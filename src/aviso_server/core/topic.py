@@ -7,11 +7,11 @@ it is for people only, because a value may itself contain a dot.
 
 import re
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.excerpt import excerpt
+from aviso_server.core.fields.place import POLYGON
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Geometry
 from aviso_server.core.schema import Schema
@@ -84,7 +84,7 @@ def tokens_of(
     names = schema.token_fields
     if names is None:
         names = tuple(sorted(identifier))
-    known = {**identifier, "polygon": geometry.text} if isinstance(geometry, Area) else identifier
+    known = {**identifier, POLYGON: geometry.text} if isinstance(geometry, Area) else identifier
     tokens = (schema.base, *map(known.__getitem__, names))
     # A character takes at most four bytes, encoded or not: short topics need not be measured.
     if 4 * sum(map(len, tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
@@ -103,21 +103,20 @@ def _encoded_bytes(token: str) -> int:
     return len(raw) + 2 * (len(raw) - len(raw.translate(None, _UNSAFE_BYTES)))
 
 
-def identifier_of(schema: Schema, tokens: Sequence[str]) -> dict[str, str]:
+def identifier_of(names: tuple[str, ...], tokens: Sequence[str]) -> dict[str, str]:
     """The identifier fields that a stored topic carries, in name order.
 
     Surplus tokens are ignored and missing ones leave the field out: the topic may have been
     written under another version of the schema. Spatial fields never come from tokens.
     """
-    places = _places(schema.token_fields or (), schema.spatial.name if schema.spatial else None)
     count = len(tokens)
-    return {name: tokens[at] for name, at in places if at < count}
+    return {name: tokens[at] for name, at in _places(names) if at < count}
 
 
 @lru_cache(maxsize=1024)
-def _places(names: tuple[str, ...], spatial: str | None) -> tuple[tuple[str, int], ...]:
+def _places(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Where in a topic the fields are; worked out once, for every message that is read asks."""
-    return tuple(sorted((name, at) for at, name in enumerate(names, 1) if name != spatial))
+    return tuple(sorted((name, at) for at, name in enumerate(names, 1) if name != POLYGON))
 
 
 def pattern(schema: Schema, request: Filter) -> str:
@@ -130,21 +129,21 @@ def pattern(schema: Schema, request: Filter) -> str:
 
 
 def possible_subjects(
-    schema: Schema, request: Filter, tokens: AbstractSet[str]
+    base: str, request: Filter, fields: Sequence[str | None]
 ) -> tuple[str, str] | None:
     """NATS subjects that together cover every stored topic a filter can match; None if any can.
 
-    ``tokens`` are the fields that no notification of the stream carries elsewhere. The first
-    subject ends with the last key that the filter fixes, the second has more after it: topics may
-    be shorter or longer than the present schema's.
+    ``fields`` are those of the topic that no notification of the stream carries anywhere else; None
+    where they differ. The first subject ends with the last key that the filter fixes, the second
+    has more after it: topics may be shorter or longer than the present schema's.
     """
     exact = dict(request.exact)
     values: list[str] = []
     fixed = 0
-    for number, name in enumerate(schema.key_order or (), start=1):
-        text = exact.get(name, "") if name in tokens else ""
+    for number, name in enumerate(fields, start=1):
+        text = "" if name is None else exact.get(name, "")
         known = _NEVER_ESCAPED.fullmatch(text) is not None
         values.append(text if known else FREE)
         fixed = number if known else fixed
-    head = ".".join((encode_token(schema.base), *values[:fixed]))
+    head = ".".join((encode_token(base), *values[:fixed]))
     return (head, f"{head}.>") if fixed and len(head) <= MAX_SUBJECT_BYTES else None

@@ -87,7 +87,7 @@ def test_drift_is_reported_in_order() -> None:
         "discard",
         "allow_direct",
         "aviso-schema",
-        "aviso-tokens",
+        "aviso-topic",
     ]
 
 

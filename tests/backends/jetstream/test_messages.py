@@ -12,7 +12,7 @@ from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.geometry import Area, Cloud, Geometry
 from aviso_server.core.json import compact
 from aviso_server.core.notification import Notification, Record, Unreadable
-from aviso_server.core.schema import Schema
+from aviso_server.core.schema import EarlierTopics, Schema
 from aviso_server.core.topic import tokens_of
 
 SCHEMAS = settings().catalogue.schemas
@@ -81,6 +81,7 @@ def test_the_worked_example() -> None:
     assert message.subject == "polygon.20250706.1200"
     assert message.headers == {
         "Aviso-Event-Type": "test_polygon",
+        "Aviso-Topic": "date,time",
         "Nats-Msg-Id": "k1",
         "spatial_bbox": "52.4,13.4,52.6,13.6",
         "spatial_geometry": text,
@@ -94,11 +95,57 @@ def test_identifier_header() -> None:
     assert header == '{"note":"caf\\u00e9\\u007f"}'
 
 
-def test_event_type_header_is_escaped() -> None:
-    """Percent-encoded outside visible ASCII."""
-    schema = Schema(event_type="é %", base="x", key_order=("a",))
-    message = encode(schema, made(schema, {"a": "1"}), "k")
+def test_names_in_headers_are_escaped() -> None:
+    """Percent-encoded outside visible ASCII; so is the comma, which separates the fields."""
+    schema = Schema(event_type="é %", base="x", key_order=("a,b", "ö"))
+    notification = made(schema, {"a,b": "1", "ö": "2"})
+    message = encode(schema, notification, "k")
     assert message.headers["Aviso-Event-Type"] == "%C3%A9%20%25"
+    assert message.headers["Aviso-Topic"] == "a%2Cb,%C3%B6"
+    assert read_back(schema, notification) == notification
+
+
+RING = SCHEMAS["area"].fields
+TEXT = SCHEMAS["diss2"].by_name["destination"]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        Schema("ev", base="ev", key_order=("b", "a"), fields=RING),
+        Schema("ev", base="ev", key_order=("b",), fields=RING),
+        Schema("ev", base="ev", key_order=("new", "a", "b"), fields=RING),
+        Schema("ev", base="ev", key_order=None, fields=(TEXT,)),
+        Schema("ev", base="ev", key_order=(), fields=SCHEMAS["observations"].fields),
+        Schema("ev", base="ev", generic=True),
+    ],
+)
+@pytest.mark.parametrize("order", [("a", "b"), ("a",), (), None])
+def test_what_is_stored_keeps_its_meaning(order: tuple[str, ...] | None, now: Schema) -> None:
+    """A notification is read as it was announced, whatever is declared when it is read."""
+    then = Schema("ev", base="ev", key_order=order, fields=(TEXT, *RING))
+    place = Area.of(POINTS)
+    values = {"a": "x", "b": "5"}
+    if order is None:
+        values = {"destination": "x", "date": "20250706"}
+    notification = made(then, values, place)
+    message = encode(then, notification, "k")
+    assert stored(now, message.subject, dict(message.headers), message.body) == notification
+
+
+def test_topics_that_do_not_name_their_fields() -> None:
+    """They are read as was declared when they were stored."""
+    earlier = (EarlierTopics(5, ("a", "b")), EarlierTopics(7, ("b", "a")))
+    schema = Schema("ev", base="ev", key_order=("c",), earlier=earlier)
+    for sequence, identifier in [
+        (1, {"a": "x", "b": "5"}),
+        (5, {"a": "x", "b": "5"}),
+        (6, {"a": "5", "b": "x"}),
+        (8, {"c": "x"}),
+    ]:
+        entry = decode(schema, Stored(sequence, 8, "ev.x.5", {}, b"1"))
+        assert isinstance(entry, Record)
+        assert entry.notification.identifier == identifier
 
 
 FLAT = "(1,2,3,4,5,6,1,2)"

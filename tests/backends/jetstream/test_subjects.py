@@ -8,12 +8,12 @@ from backends.contract import CATALOGUE, append, filter_of, notification, read_a
 from backends.jetstream.conftest import Opener, config_of
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
-from aviso_server.backends.jetstream.configuration import TOKENS, TOKENS_FROM
+from aviso_server.backends.jetstream.configuration import TOPIC, TOPIC_FROM
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.constraint import Choice, Kind
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json
-from aviso_server.core.notification import Unreadable
+from aviso_server.core.notification import Record, Unreadable
 from aviso_server.core.schema import Catalogue, StoragePolicy
 from aviso_server.core.wire import NotificationRequest
 
@@ -25,10 +25,20 @@ NOTE_IN_TOPIC = Catalogue(
 )
 """The event types after ``note`` of ``diss2`` has become a topic token."""
 
+NOTE_FIRST = Catalogue(
+    {
+        **CATALOGUE.schemas,
+        "diss2": replace(CATALOGUE.schemas["diss2"], key_order=("note", "destination")),
+    }.values()
+)
+"""And after it was put in front."""
 
-async def stored_raw(backend: JetStreamBackend, *subjects: str) -> None:
+
+async def stored_raw(
+    backend: JetStreamBackend, *subjects: str, event_type: str = "extreme"
+) -> None:
     """Store messages as others may have written them."""
-    await backend.bounds(subjects[0].partition(".")[0])
+    await backend.bounds(event_type)
     client = backend._connection._client
     await asyncio.gather(*(client.request(subject, b"1") for subject in subjects))
 
@@ -159,7 +169,38 @@ async def test_servers_with_different_key_orders_at_the_same_time(opened: Opener
     await dispatched(old, "aba", by="other")
     await dispatched(new, "a", by="third")
     assert await found(new, "diss2", wanted) == [1, 3, 5, 6]
-    assert await found(old, "diss2", wanted) == [3, 5], "a token it does not know is surplus"
+    assert await found(old, "diss2", wanted) == [1, 3, 5, 6]
+
+
+async def test_keys_in_another_order(opened: Opener) -> None:
+    """What both orders stored is found by either, and keeps its meaning; also at the same time."""
+    one, other = await opened(NOTE_IN_TOPIC), await opened(NOTE_FIRST)
+    await dispatched(one, "ab")
+    await dispatched(other, "ba", by="other")
+    await dispatched(one, "FOO", by="third")
+    notes = ["a", "b", "b", "a", "F", "O", "O"]
+    for backend in (one, other, await opened(NOTE_IN_TOPIC)):
+        everything = await read_all(backend, 1, 7, event_type="diss2")
+        records = [entry for entry in everything if isinstance(entry, Record)]
+        assert [record.notification.identifier for record in records] == [
+            {"destination": "FOO", "note": note} for note in notes
+        ]
+        for note in "abFO":
+            wanted = filter_of("diss2", {"destination": "FOO", "note": note})
+            expected = [n for n, stored in enumerate(notes, 1) if stored == note]
+            assert await found(backend, "diss2", wanted) == expected
+
+
+async def test_messages_of_others_keep_their_meaning(opened: Opener) -> None:
+    """The reference server's do not name their fields: they are read as was declared then."""
+    await stored_raw(await opened(NOTE_IN_TOPIC), "diss.FOO.a", "diss.BAR.b", event_type="diss2")
+    backend = await opened(NOTE_FIRST)
+    await stored_raw(backend, "diss.c.BAR", event_type="diss2")
+    for reader in (backend, await opened(NOTE_FIRST)):
+        wanted = filter_of("diss2", {"destination": "BAR"})
+        assert await found(reader, "diss2", wanted) == [2, 3]
+        wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})
+        assert await found(reader, "diss2", wanted) == [1]
 
 
 async def test_a_note_that_was_overwritten_is_made_again(opened: Opener) -> None:
@@ -167,7 +208,7 @@ async def test_a_note_that_was_overwritten_is_made_again(opened: Opener) -> None
     old, new = await opened(), await opened(NOTE_IN_TOPIC)
     await dispatched(new, "a")
     await dispatched(old, "a", by="other")
-    await renote(old, **{TOKENS: '["destination","note"]'})
+    await renote(old, **{TOPIC: '["destination","note"]'})
     await old.bounds("diss2")
     await old.bounds("diss2")
     wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})
@@ -178,7 +219,7 @@ async def test_streams_from_before_this_was_noted(opened: Opener) -> None:
     """What a stream held before it was noted which fields are tokens is read as a whole."""
     old = await opened()
     await dispatched(old, "aba")
-    await renote(old, **{TOKENS: None, TOKENS_FROM: None})
+    await renote(old, **{TOPIC: None, TOPIC_FROM: None})
     backend = await opened(NOTE_IN_TOPIC)
     await dispatched(backend, "zzab", by="other")
     wanted = filter_of("diss2", {"destination": "FOO", "note": "a"})

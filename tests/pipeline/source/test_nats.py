@@ -2,6 +2,7 @@
 
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from support.source import (
 
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.declaration import declaration
+from aviso_server.core.json import Json
 from aviso_server.core.moment import rfc3339
+from aviso_server.core.schema import Catalogue
 from aviso_server.lake.record import batch_to_records
 from aviso_server.pipeline.source.bridge import join_ranges, open_log
 from aviso_server.pipeline.source.columns import MARKED
@@ -68,6 +71,30 @@ def test_streams_without_schema_can_be_given_one(store: NatsServer) -> None:
         assert rows["event_type"].to_pylist() == ["diss2"]
     plain = read_batch(servers=store.url, eventType="diss")
     assert (plain["identifier"].to_pylist(), plain["topic"].to_pylist()) == ([[]], ["diss.FOO"])
+
+
+def test_a_topic_that_was_declared_otherwise(store: NatsServer) -> None:
+    """Rows have the meaning with which notifications were stored, by us or by others."""
+
+    async def stored(backend: JetStreamBackend) -> None:
+        for order in (("destination", "note"), ("note", "destination")):
+            schema = replace(OPEN.schemas["diss2"], key_order=order)
+            backend.adopt(Catalogue([schema]))
+            backend._streams.forget(schema)
+            identifier: dict[str, Json] = {"destination": "FOO", "note": "a"}
+            await append(backend, "diss2", [(identifier, 1)], schema=schema)
+            await backend._connection._client.request(
+                f"diss.{'.'.join(str(identifier[name]) for name in order)}", b"2"
+            )
+
+    on_backend(store.url, stored)
+    written = [("destination", "FOO"), ("note", "a")]
+    rows = read_batch(servers=store.url, eventType="diss2")
+    assert rows["payload"].to_pylist() == ["1", "2", "1", "2"]
+    assert rows["identifier"].to_pylist() == [written] * 4
+    given = json.dumps([declaration(OPEN.schemas["diss2"])])
+    rows = read_batch(servers=store.url, eventType="diss2", schemas=given)
+    assert rows["identifier"].to_pylist() == [*[written] * 3, [("destination", "a")]]
 
 
 def test_streams_of_older_servers_are_not_misread(store: NatsServer) -> None:

@@ -193,11 +193,12 @@ class JetStreamBackend:
             # tail does. Setting a stream up makes other requests, which fail at once.
             await self._connection.until_connected(self._options.pace.outage_s)
             messages, following = await self._messages(schema, first, last, limit, wanted)
-            entries = await decode_in_turns(schema, messages, wanted or EVERYTHING)
-            passed = len(messages) - len(entries)
             # Queried after the read, so that what was removed meanwhile is known.
-            bounds = (await self._streams.state(schema)).bounds
-            return Batch(entries, following, bounds, passed=passed)
+            held = await self._streams.state(schema)
+            read_by = held.layout.read_by(schema)
+            entries = await decode_in_turns(read_by, messages, wanted or EVERYTHING)
+            passed = len(messages) - len(entries)
+            return Batch(entries, following, held.bounds, passed=passed)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
@@ -208,7 +209,7 @@ class JetStreamBackend:
         first = max(first, 1)
         layout, reader = self._streams.layout(schema), self._reader
         if wanted is not None and reader.by_subject and layout.covers(first, last):
-            subjects = possible_subjects(schema, wanted, layout.tokens)
+            subjects = possible_subjects(schema.base, wanted, layout.fields)
             if subjects is not None and self._densities.pays(subjects):
                 messages, following = await reader.read_any(
                     schema.stream, first, last, limit=limit, subjects=subjects

@@ -7,14 +7,14 @@ every setting the server knows, also those that are newer than this program.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.options import StreamDefaults
-from aviso_server.core.declaration import declaration
-from aviso_server.core.errors import MalformedBody, SetupFailed
+from aviso_server.core.declaration import declaration, read_declaration
+from aviso_server.core.errors import AvisoError, MalformedBody, SetupFailed
 from aviso_server.core.json import Json, compact, parse
-from aviso_server.core.schema import Schema, stream_conflict
+from aviso_server.core.schema import EarlierTopics, Schema, stream_conflict
 
 Config = Mapping[str, Json]
 
@@ -28,12 +28,17 @@ WIPED_LOST = "aviso-wiped-lost"
 DECLARED = "aviso-schema"
 """Metadata: the schema of the event type as JSON, for readers that know NATS only (Spark)."""
 
-TOKENS = "aviso-tokens"
-TOKENS_FROM = "aviso-tokens-from"
-"""Metadata: the fields that every message has in its subject, as JSON, and the sequence from which
-on that holds. Others may be in a header, where the server cannot search."""
+TOPIC = "aviso-topic"
+TOPIC_FROM = "aviso-topic-from"
+"""Metadata: the fields that every message has at the same place in its subject, as JSON with null
+where they differ, and the sequence from which on that holds. By these the server can search."""
 
-NOTED = (DECLARED, TOKENS, TOKENS_FROM)
+EARLIER = "aviso-earlier-topics"
+"""Metadata: the fields of subjects up to a sequence, as JSON pairs, for messages that do not name
+them themselves, such as the reference server's."""
+MAX_EARLIER = 16
+
+NOTED = (DECLARED, TOPIC, TOPIC_FROM, EARLIER)
 """The part of the metadata that is kept up to date."""
 
 MAX_DECLARED_BYTES = 64 * 1024
@@ -94,31 +99,59 @@ def desired(schema: Schema, defaults: StreamDefaults, *, batches: bool = False) 
         config["compression"] = "s2" if policy.compression else "none"
     text = compact(declaration(schema))
     if len(text) <= MAX_DECLARED_BYTES:
-        tokens = compact([*sorted(schema.key_order or ())])
-        config["metadata"] = {DECLARED: text.decode(), TOKENS: tokens.decode()}
+        topic = compact([*(schema.key_order or ())])
+        config["metadata"] = {DECLARED: text.decode(), TOPIC: topic.decode()}
     return config
 
 
-def with_tokens(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
-    """The wanted configuration, claiming only those fields as tokens that always were.
+def with_topic(wanted: Config, info: Mapping[str, Json]) -> dict[str, Json]:
+    """The wanted configuration, claiming only fields that were always at the same place.
 
-    The set only ever shrinks: before a server writes anything, it removes the fields that it writes
-    outside the subject.
+    They only ever become fewer: before a server writes anything, it removes those that it writes
+    elsewhere. How subjects were laid out until now is noted, too.
     """
     existing = _object(info.get("config"))
     metadata = {**_object(wanted.get("metadata"))}
     before = _object(existing.get("metadata"))
     last = _number(_object(info.get("state")).get("last_seq"))
-    if TOKENS in before:
-        both = _names(before[TOKENS]) & _names(metadata.get(TOKENS))
-        metadata[TOKENS] = compact([*sorted(both)]).decode()
-        if TOKENS_FROM in before:
-            metadata[TOKENS_FROM] = before[TOKENS_FROM]
+    if TOPIC in before:
+        both = zip(_fields(before[TOPIC]), _fields(metadata.get(TOPIC)), strict=False)
+        metadata[TOPIC] = compact([a if a == b else None for a, b in both]).decode()
+        if TOPIC_FROM in before:
+            metadata[TOPIC_FROM] = before[TOPIC_FROM]
     elif last and str(existing.get("description") or "").startswith(OURS):
         # Written by an earlier version under key orders that are no longer known. The reference
         # server, on the other hand, writes no fields outside the subject.
-        metadata[TOKENS_FROM] = str(last + 1)
+        metadata[TOPIC_FROM] = str(last + 1)
+    noted = earlier_topics(existing)
+    was, now = (_declared_fields(metadata) for metadata in (before, metadata))
+    if last and was is not None and was != now and len(noted) < MAX_EARLIER:
+        noted = (*noted, EarlierTopics(last, was))
+    if noted:
+        pairs: list[Json] = [[item.through, [*item.fields]] for item in noted]
+        metadata[EARLIER] = compact(pairs).decode()
     return {**wanted, "metadata": metadata}
+
+
+def earlier_topics(config: Config) -> tuple[EarlierTopics, ...]:
+    """How subjects were laid out before, by the account of a stream."""
+    items = _list(_object(config.get("metadata")).get(EARLIER))
+    pairs = (item for item in items if isinstance(item, list) and len(item) == 2)
+    return tuple(
+        EarlierTopics(_number(through), tuple(map(str, fields)))
+        for through, fields in pairs
+        if isinstance(fields, list)
+    )
+
+
+def _declared_fields(metadata: Mapping[str, Json]) -> tuple[str, ...] | None:
+    """The fields of subjects as the schema of a stream has them."""
+    text = metadata.get(DECLARED)
+    try:
+        schema = read_declaration(parse(text.encode())) if isinstance(text, str) else None
+    except AvisoError:
+        return None
+    return None if schema is None else schema.token_fields
 
 
 def beginning(through: int) -> dict[str, Json]:
@@ -194,15 +227,25 @@ def check_storage(name: str, existing: Config, storage_type: Json) -> None:
 class Layout:
     """Where the identifier is found in a stretch of a stream, as far as subjects go."""
 
-    tokens: frozenset[str] = frozenset()
-    """The fields that no message of the stretch has beside its subject."""
+    fields: tuple[str | None, ...] = ()
+    """Those that every message of the stretch has at this place of its subject."""
     first: int = 1
     last: int = 0
     """What is written later may be written otherwise; what comes up to here is not."""
+    earlier: tuple[EarlierTopics, ...] = ()
+
+    def read_by(self, schema: Schema) -> Schema:
+        """The schema by which messages are read."""
+        return replace(schema, earlier=self.earlier) if self.earlier else schema
 
     def covers(self, first: int, last: int) -> bool:
         """Whether it holds for all of a range."""
         return self.first <= first and last <= self.last
+
+    def fits(self, key_order: Sequence[str]) -> bool:
+        """Whether one who writes topics in this order may go on."""
+        own = (*key_order, *([None] * len(self.fields)))
+        return all(name in {None, own[at]} for at, name in enumerate(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +269,12 @@ class StreamState:
         holes = last - first + 1 - messages
         bounds = Bounds(first, last, _lost(config, first), holes)
         metadata = _object(config.get("metadata"))
-        tokens = _names(metadata.get(TOKENS))
-        layout = Layout(tokens, _number(metadata.get(TOKENS_FROM)), last)
+        layout = Layout(
+            _fields(metadata.get(TOPIC)),
+            _number(metadata.get(TOPIC_FROM)),
+            last,
+            earlier_topics(config),
+        )
         return cls(first, last, last_ns, bounds, layout)
 
 
@@ -299,13 +346,18 @@ def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _names(text: Json) -> frozenset[str]:
-    """The field names that metadata lists; none where it is missing or damaged."""
+def _fields(text: Json) -> tuple[str | None, ...]:
+    """The fields of a topic as metadata lists them."""
+    return tuple(item if isinstance(item, str) else None for item in _list(text))
+
+
+def _list(text: Json) -> list[Json]:
+    """A list that metadata has as text; empty where it is missing or damaged."""
     try:
-        names = parse(text.encode()) if isinstance(text, str) else None
+        items = parse(text.encode()) if isinstance(text, str) else None
     except MalformedBody:
-        return frozenset()
-    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+        return []
+    return items if isinstance(items, list) else []
 
 
 def _number(value: Json) -> int:

@@ -33,8 +33,7 @@ async def decode_in_turns(
         if entry is not None:
             entries.append(entry)
         left -= MESSAGE_BYTES + len(message.body)
-        if schema.spatial is not None:
-            left -= sum(len(message.headers.get(name, "")) for name in (GEOMETRY, POINT_CLOUD))
+        left -= len(message.headers.get(GEOMETRY, "")) + len(message.headers.get(POINT_CLOUD, ""))
         if left <= 0:
             left = TURN_BYTES
             await asyncio.sleep(0)

@@ -4,7 +4,8 @@ The layout is the reference server's, so each server reads the other's messages.
 has no place for travels in headers of our own, which the reference server ignores:
 
     Aviso-Event-Type    marks a message as ours; its body is then known to be compact JSON
-    Aviso-Identifier    identifier fields that are not subject tokens
+    Aviso-Topic         the identifier fields that are subject tokens, in their order
+    Aviso-Identifier    identifier fields that are not
     Nats-Msg-Id         the idempotency key
 """
 
@@ -30,12 +31,13 @@ BOX = "spatial_bbox"
 GEOMETRY = "spatial_geometry"
 POINT_CLOUD = "spatial_point_cloud"
 EVENT_TYPE = "Aviso-Event-Type"
+TOPIC = "Aviso-Topic"
 IDENTIFIER = "Aviso-Identifier"
 MESSAGE_ID = "Nats-Msg-Id"
 
 _TEXTS = msgspec.json.Decoder(dict[str, str])
-# The percent sign is written as an escape too, or a name that holds one could not be read back.
-_NOT_PLAIN = re.compile(r"[^\x21-\x7e]|%")
+# Percent signs and commas are written as escapes too, or names with them could not be read back.
+_NOT_PLAIN = re.compile(r"[^\x21-\x7e]|[%,]")
 _CLOUD = PointCloudField(name="point_cloud", required=False)
 """Reads stored clouds under the general limit: a schema's own limit may have been lowered."""
 
@@ -66,7 +68,12 @@ class Stored(msgspec.Struct, frozen=True):
 
 def encode(schema: Schema, notification: Notification, key: str) -> Message:
     """The message that stores a notification."""
-    headers = {EVENT_TYPE: _escaped(notification.event_type), MESSAGE_ID: key}
+    # What a topic means is stored with it: declarations change, and other servers may have others.
+    headers = {
+        EVENT_TYPE: _escaped(notification.event_type),
+        TOPIC: _topic(schema.key_order or ()),
+        MESSAGE_ID: key,
+    }
     if beside := _beside(schema, notification.identifier):
         headers[IDENTIFIER] = _ascii_json(beside)
     if (geometry := notification.geometry) is not None:
@@ -86,7 +93,7 @@ def decode(schema: Schema, stored: Stored) -> Entry:
         _event_type(schema, headers, tokens),
         tokens,
         identifier,
-        _geometry(schema, headers, tokens),
+        _geometry(schema, stored, headers, tokens),
         _payload(headers, stored.body),
     )
     return Record(stored.sequence, stored.time_ns, notification)
@@ -110,14 +117,32 @@ def _texts(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The tokens of the topic, and all identifier fields that are texts, in name order."""
     tokens = parse_subject(stored.subject)
-    identifier = identifier_of(schema, tokens)
+    identifier = identifier_of(_token_fields(schema, stored, headers), tokens)
     beside = headers.get(IDENTIFIER)
     if beside is None:
         return tokens, identifier
     return tokens, dict(sorted({**identifier, **_identifier(beside)}.items()))
 
 
-_NAMES = {name.lower(): name for name in (BOX, GEOMETRY, POINT_CLOUD, EVENT_TYPE, IDENTIFIER)}
+def _token_fields(schema: Schema, stored: Stored, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields in a subject: by its own account, or else as they were declared at the time."""
+    text = headers.get(TOPIC)
+    return schema.token_fields_at(stored.sequence) if text is None else _names(text)
+
+
+@lru_cache(maxsize=1024)
+def _topic(names: tuple[str, ...]) -> str:
+    return ",".join(map(_escaped, names))
+
+
+@lru_cache(maxsize=1024)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(map(unquote, text.split(","))) if text else ()
+
+
+_NAMES = {
+    name.lower(): name for name in (BOX, GEOMETRY, POINT_CLOUD, EVENT_TYPE, TOPIC, IDENTIFIER)
+}
 
 
 def _named(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -163,16 +188,18 @@ def _event_type(schema: Schema, headers: Mapping[str, str], tokens: tuple[str, .
 
 
 def _geometry(
-    schema: Schema, headers: Mapping[str, str], tokens: tuple[str, ...]
+    schema: Schema, stored: Stored, headers: Mapping[str, str], tokens: tuple[str, ...]
 ) -> Geometry | None:
     """The place, if there is a usable one; a notification without it is still readable."""
-    if schema.spatial is None:
+    # Ours say what they have, whatever is declared now; of others' only that is read.
+    ours = TOPIC in headers
+    if not ours and schema.spatial is None:
         return None
     try:
-        if isinstance(schema.spatial, PointCloudField):
+        if POINT_CLOUD in headers if ours else isinstance(schema.spatial, PointCloudField):
             text = headers.get(POINT_CLOUD)
             return None if text is None else _CLOUD.parse(parse(text.encode()))
-        text = headers.get(GEOMETRY) or _polygon_token(schema, tokens)
+        text = headers.get(GEOMETRY) or _polygon_token(schema, stored, headers, tokens)
         return None if text is None else _area(text)
     except (InvalidRequest, MalformedBody):
         return None
@@ -184,9 +211,11 @@ def _area(text: str) -> Area:
     return parse_polygon(POLYGON, text)
 
 
-def _polygon_token(schema: Schema, tokens: tuple[str, ...]) -> str | None:
+def _polygon_token(
+    schema: Schema, stored: Stored, headers: Mapping[str, str], tokens: tuple[str, ...]
+) -> str | None:
     """The polygon from the subject, for messages whose metadata lacks it."""
-    names = schema.token_fields or ()
+    names = _token_fields(schema, stored, headers)
     return dict(zip(names, tokens[1:], strict=False)).get(POLYGON)
 
 

@@ -99,9 +99,9 @@ class Streams:
             info = await self._info(schema)
         held = state_of(info)
         self.note(schema, held.last)
-        changed = held.layout.tokens != self.layout(schema).tokens
-        if changed and held.layout.tokens - set(schema.key_order or ()):
-            self.forget(schema)  # another server recorded its own first
+        changed = held.layout.fields != self.layout(schema).fields
+        if changed and not held.layout.fits(schema.key_order or ()):
+            self.forget(schema)  # another server has noted its own since
         self._layouts[schema.stream] = held.layout
         return held
 
@@ -212,7 +212,7 @@ class Streams:
             info = await self._info(schema)
         configuration.check_usable(schema, _config(info), wanted)
         await self._agree(schema, state_of(info), mark)
-        await self._reconcile(schema, info, configuration.with_tokens(wanted, info))
+        await self._reconcile(schema, info, configuration.with_topic(wanted, info))
 
     async def _agree(self, schema: Schema, held: StreamState, mark: Mark) -> None:
         """Let an empty stream continue above the mark; refuse one that contradicts it."""

@@ -55,6 +55,7 @@ async def stand_of(connection: Connection, log: SourceLog, schema: Schema, mark:
     """Compare ends and proof; nothing is read but the one notification at the mark."""
     found = await inspect_stream(connection, schema.stream)
     ends = Bounds(1, 0) if found is None else found[1].bounds
+    schema = schema if found is None else found[1].layout.read_by(schema)
     why = await contradiction(log, schema.event_type, mark, ends)
     return Stand(schema, mark, ends.first, ends.last, why)
 

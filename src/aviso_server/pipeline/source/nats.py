@@ -119,12 +119,13 @@ class NatsLog:
         """The range, page by page."""
         schema = await self.schema(wanted.event_type)
         asked = self._options.filter_on(schema)
-        await self._check_readable(schema)
+        held = await self._readable(schema)
+        read_by = held.layout.read_by(schema)
         position = wanted.first
         while position <= wanted.last:
             messages, following = await self._page(schema.stream, position, wanted.last)
             lost = await self._lost(schema.stream, position, messages, following)
-            yield _part(schema, asked, messages, following, lost)
+            yield _part(read_by, asked, messages, following, lost)
             position = following
 
     async def _page(self, stream: str, first: int, last: int) -> tuple[Sequence[Stored], int]:
@@ -155,7 +156,8 @@ class NatsLog:
             raise Unreached(f"there is no stream '{stream}' any more")
         return found[1]
 
-    async def _check_readable(self, schema: Schema) -> None:
+    async def _readable(self, schema: Schema) -> StreamState:
+        """What a stream holds; Unreached if it cannot be read."""
         found = await inspect_stream(self._connection, schema.stream)
         if found is None:
             raise Unreached(f"there is no stream for '{schema.event_type}' any more")
@@ -164,6 +166,7 @@ class NatsLog:
                 f"stream '{schema.stream}' does not allow direct reads: let aviso-server use it "
                 f"once, or run: nats stream edit {schema.stream} --allow-direct"
             )
+        return found[1]
 
     async def _listing(self) -> Mapping[str, str]:
         """The event type of every stream of ours; also reads their schemas."""
