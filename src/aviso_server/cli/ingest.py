@@ -11,7 +11,6 @@ import typer
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    absolute,
     ended_in_words,
     target,
     token_option,
@@ -132,7 +131,7 @@ class IngestGroup:
     dead_letters: str | None = option(
         None,
         "PATH",
-        "Folder or URL for rejected rows.",
+        "Folder or URL of the Delta table for rejected rows.",
         otherwise="rejected, in the folder of --state",
     )
     max_rejected: int | None = option(None, "N", "Fail if more rows are rejected.", min=0)
@@ -158,7 +157,7 @@ def ingest(
             state=job.state.absolute(),
             server=target(url, token=job.token, rate=job.rate) if to_server else None,
             lake=None if to_server else lake.existing(settings, purpose="write to"),
-            dead_letters=job.dead_letters and absolute(job.dead_letters),
+            dead_letters=lake.place_of(job.dead_letters, settings),
             max_rejected=job.max_rejected,
         )
         spark_options = spark.options("ingest")

@@ -69,10 +69,13 @@ class LakeGroup:
 
     def place(self, settings: Settings | None = None) -> Place | None:
         """The lake of the settings, with what the command line says on top; None without a path."""
-        path, configured = self.lake, {}
-        chosen = self.storage
+        configured = None if settings is None else settings.lake.path
+        return self.place_of(self.lake or configured, settings)
+
+    def place_of(self, path: str | None, settings: Settings | None) -> Place | None:
+        """Another place, reached as the lake is; None without a path."""
+        chosen, configured = self.storage, {}
         if settings is not None:
-            path = path or settings.lake.path
             configured = {
                 name: value.get_secret_value()
                 for name, value in settings.lake.storage_options.items()

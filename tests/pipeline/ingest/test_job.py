@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from support.archived import archived
 from support.command import invoke
@@ -99,9 +98,7 @@ def test_files_are_published_in_the_order_of_time(tmp_path: Path, spark: SparkSe
         with pytest.raises(TooManyRejected, match="3 of 43 rows are rejected, 2 may be"):
             earlier_outcome(replace(options, max_rejected=2))
     assert outcome.dead_letters == str(tmp_path / "state" / "rejected")
-    letters = pq.read_table(
-        next((tmp_path / "state" / "rejected").glob("run=*")), partitioning=None
-    ).to_pylist()
+    letters = DeltaTable(outcome.dead_letters).to_pyarrow_table().to_pylist()
     where = sorted(
         (Path(item["source"]).name, item["line"], item["field"] or "-") for item in letters
     )
@@ -208,7 +205,7 @@ def test_exports_into_a_lake(place: Place, tmp_path: Path, spark: SparkSession) 
         catalogue=CATALOGUE,
         state=tmp_path / "state",
         lake=place,
-        dead_letters=str(tmp_path / "dead"),
+        dead_letters=Place(str(tmp_path / "dead")),
     )
     for added in (3, 0):
         outcome = run(options, spark)
@@ -218,9 +215,7 @@ def test_exports_into_a_lake(place: Place, tmp_path: Path, spark: SparkSession) 
     assert archived_through(table_of(place), "ev") == 4
     (letter,) = table_of(place, DEAD_LETTERS).to_pyarrow_table().to_pylist()
     assert (letter["sequence"], letter["time_ns"]) == (3, stored([3])[0].stored_at_ns)
-    kept = pa.concat_tables(
-        pq.read_table(path, partitioning=None) for path in (tmp_path / "dead").glob("run=*")
-    )
+    kept = DeltaTable(tmp_path / "dead").to_pyarrow_table()
     assert sorted(kept["line"].to_pylist()) == [3, 5]
 
 

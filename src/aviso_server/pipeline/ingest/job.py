@@ -7,9 +7,14 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
+from deltalake import write_deltalake
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -17,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from aviso_server.core.declaration import declaration
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Catalogue
-from aviso_server.lake.layout import Place
+from aviso_server.lake.layout import TIME, Place
 from aviso_server.pipeline.delivery.delivery import TooManyRejected
 from aviso_server.pipeline.delivery.ledger import REJECTED, lock_folder
 from aviso_server.pipeline.delivery.target import Target
@@ -31,7 +36,21 @@ from aviso_server.pipeline.spark.failure import failure_of
 Report: TypeAlias = Callable[[str], None]
 """Called with what the job does now."""
 
-_DEAD_LETTER = ("source", "line", "event_type", "code", "field", "reason", "raw")
+_REJECTED = pa.schema(
+    [
+        ("source", pa.string()),
+        ("line", pa.int64()),
+        ("event_type", pa.string()),
+        ("code", pa.string()),
+        ("field", pa.string()),
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("rejected_at", TIME),
+        ("run", pa.string()),
+    ]
+)
+_AT_ONCE = 1000
+"""Rejected rows that the driver holds."""
 
 
 class IngestFailed(AvisoError):
@@ -48,8 +67,8 @@ class IngestOptions:
     """Folder that driver and executors share."""
     server: Target | None = None
     lake: Place | None = None
-    dead_letters: str | None = None
-    """Folder or URL for rejected rows; in the state folder if not said."""
+    dead_letters: Place | None = None
+    """Delta table for rejected rows; in the state folder if not said."""
     max_rejected: int | None = None
 
 
@@ -256,18 +275,37 @@ def _refused_rows(spark: SparkSession, state: IngestState) -> DataFrame:
     text = spark.read.text(f"{state.deliveries}/*/{REJECTED}")
     members = {"reason": "problem", "raw": "request"}
     columns = {
-        name: F.get_json_object("value", f"$.{members.get(name, name)}") for name in _DEAD_LETTER
+        name: F.get_json_object("value", f"$.{members.get(name, name)}")
+        for name in _REJECTED.names[:-2]
     }
     columns["line"] = columns["line"].cast("bigint")
     return text.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def _write_rejected(options: IngestOptions, name: str, bad: DataFrame) -> str:
-    """Write rejected rows where people find them; the same ingest writes the same folder again."""
-    folder = options.dead_letters or str(options.state / "rejected")
-    kept = bad.select(*_DEAD_LETTER, F.current_timestamp().alias("rejected_at"))
-    kept.write.mode("overwrite").parquet(f"{folder.rstrip('/')}/run={name}")
-    return folder
+    """Write rejected rows where people find them; those of the same ingest are replaced."""
+    target = options.dead_letters or Place(str(options.state / "rejected"))
+    now = datetime.now(UTC)
+    rows = bad.select(*_REJECTED.names[:-2]).toLocalIterator()
+    batches = (
+        pa.RecordBatch.from_pylist(
+            [{**row.asDict(), "rejected_at": now, "run": name} for row in some], _REJECTED
+        )
+        for some in iter(lambda: list(islice(rows, _AT_ONCE)), [])
+    )
+    try:
+        write_deltalake(
+            target.path,
+            pa.RecordBatchReader.from_batches(_REJECTED, batches),
+            mode="overwrite",
+            predicate=f"run = '{name}'",
+            partition_by=["run"],
+            name="aviso_ingest_rejected",
+            storage_options=dict(target.options),
+        )
+    except (DeltaError, OSError) as error:
+        raise IngestFailed(f"cannot write {target.path}: {error}") from error
+    return target.path
 
 
 def _digest(options: IngestOptions) -> str:
