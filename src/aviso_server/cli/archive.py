@@ -5,29 +5,30 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import typer
-
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
     absolute,
     data_loss_option,
-    ended_in_words,
     event_type_option,
+    metrics_port_option,
     seconds,
 )
 from aviso_server.cli.options import flag, option
 from aviso_server.cli.progress import Style, show_progress
+from aviso_server.cli.runs import RunGroup, serve_metrics
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.archive.job import (
     ArchiveFailed,
     ArchiveJob,
     ArchiveOptions,
     wait_for_log,
 )
-from aviso_server.pipeline.archive.metrics import ArchiveMetrics, serve_metrics
+from aviso_server.pipeline.archive.metrics import ArchiveMetrics
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.process import set_by_signals
 from aviso_server.server.joboptions import source_options
@@ -72,9 +73,7 @@ class ArchiveGroup:
     )
     max_records: int = option(200000, "N", "Most notifications in one commit.", min=1)
     fail_on_data_loss: bool | None = data_loss_option(None)
-    metrics_port: int | None = option(
-        None, "PORT", "Serve Prometheus metrics on this port.", min=0, max=65_535
-    )
+    metrics_port: int | None = metrics_port_option()
     progress: Style = option("auto", "auto|live|json|none", "How progress is shown.")
 
     def options(self, settings: Settings, lake: LakeGroup) -> ArchiveOptions:
@@ -103,20 +102,21 @@ def archive(
     job: ArchiveGroup,
     lake: LakeGroup,
     spark: SparkGroup,
+    observe: RunGroup,
 ) -> None:
     """Run the job, show how it is doing, and count it."""
     settings = config.load()
-    with ended_in_words("archive", verbose=spark.verbose):
+    with observe.job("archive") as noted:
         session = spark.options("archive", settings)
         options = job.options(settings, lake)
+        noted.reads(Dataset.of_log(options.source))
+        noted.writes(Dataset.at(options.place.table(NOTIFICATIONS)))
         metrics = ArchiveMetrics()
-        if job.metrics_port is not None:
-            host = settings.metrics.host
-            port = serve_metrics(metrics, job.metrics_port, host)
-            typer.echo(f"metrics on http://{host}:{port}/metrics", err=True)
+        serve_metrics(metrics, job.metrics_port, settings)
         with show_progress(job.progress) as show:
 
             def report(snapshot: ArchiveSnapshot) -> None:
+                noted.rows.update(written=snapshot.archived, dead_letters=snapshot.letters)
                 metrics.show(snapshot)
                 show(snapshot)
 

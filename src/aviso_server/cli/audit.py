@@ -5,11 +5,14 @@ from pathlib import Path
 
 import typer
 
-from aviso_server.cli.jobs import FINDINGS, LakeGroup, SparkGroup, ended_in_words, event_type_option
+from aviso_server.cli.jobs import FINDINGS, LakeGroup, SparkGroup, event_type_option
 from aviso_server.cli.options import flag, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup, output, table
 from aviso_server.core.json import compact
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.audit.job import Audited, AuditOptions, AuditReport, check, run
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import job_session
 from aviso_server.process import replace_file
 from aviso_server.server.joboptions import source_options
@@ -46,14 +49,16 @@ class AuditGroup:
     )
 
 
-def audit(*, config: ConfigGroup, lake: LakeGroup, job: AuditGroup, spark: SparkGroup) -> None:
+def audit(
+    *, config: ConfigGroup, lake: LakeGroup, job: AuditGroup, spark: SparkGroup, observe: RunGroup
+) -> None:
     """Compare, print, and end with the exit code of the result."""
     if lake.lake is None and config.config is None:
         raise typer.BadParameter("give --lake PATH, or --config FILE with lake.path in it")
     if job.servers is not None and config.config is not None:
         raise typer.BadParameter("give --config or --servers, not both", param_hint="--servers")
     spark_options = spark.options("audit")
-    with ended_in_words("audit", verbose=spark.verbose):
+    with observe.job("audit") as noted:
         settings = config.load_if_given()
         log = None if job.servers is None else {"servers": job.servers}
         options = AuditOptions(
@@ -62,9 +67,16 @@ def audit(*, config: ConfigGroup, lake: LakeGroup, job: AuditGroup, spark: Spark
             log if settings is None else source_options(settings),
             job.accept_lost,
         )
+        noted.reads(Dataset.at(options.place.table(NOTIFICATIONS)))
+        if options.source is not None:
+            noted.reads(Dataset.of_log(options.source))
         check(options)  # before Spark is started for nothing
         with job_session(spark_options) as session:
             result = run(session, options)
+        noted.rows["read"] = sum(item.tally.present for item in result.event_types)
+        noted.rows["findings"] = sum(
+            finding.count for item in result.event_types for finding in item.findings
+        )
         if job.report is not None:
             replace_file(job.report, compact(result.as_json()) + b"\n")
     show(result)

@@ -11,16 +11,18 @@ import typer
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    ended_in_words,
     target,
     token_option,
 )
 from aviso_server.cli.options import argument, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.declaration import declaration
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.ingest import files, staging
 from aviso_server.pipeline.ingest.job import IngestOptions, IngestOutcome, earlier_outcome, run
 from aviso_server.pipeline.ingest.table import read_mapping
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import job_session
 from aviso_server.server.joboptions import source_options
 from aviso_server.settings import Settings
@@ -145,11 +147,12 @@ def ingest(
     job: IngestGroup,
     lake: LakeGroup,
     spark: SparkGroup,
+    observe: RunGroup,
 ) -> None:
     """Ingest, and print the results."""
     settings = config.load()
     to_server = job.to == "server"
-    with ended_in_words("ingest", verbose=spark.verbose):
+    with observe.job("ingest") as noted:
         url = job.url or settings.application.base_url
         options = IngestOptions(
             source=source.read(settings, lake, to_server=to_server),
@@ -160,12 +163,26 @@ def ingest(
             dead_letters=lake.place_of(job.dead_letters, settings),
             max_rejected=job.max_rejected,
         )
+        noted.reads(*_origins(options.source))
+        target_ = url if options.lake is None else options.lake.table(NOTIFICATIONS)
+        noted.writes(Dataset.at(target_))
         spark_options = spark.options("ingest")
         outcome = earlier_outcome(options)  # before Spark is started for nothing
         if outcome is None:
             with job_session(spark_options) as session:
                 outcome = run(options, session, report=_say)
+        noted.rows.update(read=outcome.read, written=outcome.added, rejected=outcome.rejected)
     _summary(options, outcome)
+
+
+def _origins(source: staging.Source) -> list[Dataset]:
+    match source:
+        case staging.FromFiles():
+            return [Dataset.at(item.path) for item in source.files]
+        case staging.FromLog():
+            return [Dataset.of_log(source.options)]
+        case staging.FromLake():
+            return [Dataset.at(source.place.table(NOTIFICATIONS))]
 
 
 def _guess_format(sources: list[str]) -> Format:

@@ -1,14 +1,11 @@
-"""What the commands of the pipeline's jobs share: groups of options, and how they end."""
+"""What the commands of the pipeline's jobs share: groups of options, and a bar."""
 
-import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import typer
 from rich.console import Console
@@ -21,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from aviso_server.cli.options import flag, option
+from aviso_server.cli.options import option
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.delivery.target import Target
@@ -45,6 +42,11 @@ def event_type_option() -> list[str] | None:
 def token_option() -> str | None:
     """``--token``."""
     return option(None, "TOKEN", "Bearer token for the server.", envvar="AVISO_TOKEN")
+
+
+def metrics_port_option() -> int | None:
+    """``--metrics-port``, of a job that runs until it is stopped."""
+    return option(None, "PORT", "Serve Prometheus metrics on this port.", min=0, max=65_535)
 
 
 def data_loss_option(default: _Default) -> _Default:
@@ -107,7 +109,6 @@ class SparkGroup:
     remote: str | None = option(
         None, "sc://HOST:PORT", "Spark Connect server to run on, instead of starting Spark."
     )
-    verbose: bool = flag("Show stack traces of errors.", "--verbose")
 
     def options(self, command: str, settings: Settings | None = None) -> SparkOptions:
         """With defaults from the settings, if they are given; ends the command if it cannot be."""
@@ -171,29 +172,6 @@ def pairs(option: str, given: list[str] | None) -> Mapping[str, str]:
 def absolute(path: str) -> str:
     """A path or URL that means the same to tasks, whose working folders may be others."""
     return path if "://" in path else str(Path(path).absolute())
-
-
-@contextmanager
-def ended_in_words(command: str, *, verbose: bool = False) -> Iterator[None]:
-    """Errors on purpose become one line and exit code 1; SIGTERM ends the block as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    except (AvisoError, OSError) as error:
-        if verbose:
-            typer.echo("".join(traceback.format_exception(error)), err=True)
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        typer.echo(f"aviso-server pipeline {command}: {why}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo(f"aviso-server pipeline {command}: interrupted", err=True)
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -16,13 +16,14 @@ from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
     absolute,
-    ended_in_words,
     event_type_option,
+    metrics_port_option,
     seconds,
     target,
     token_option,
 )
 from aviso_server.cli.options import flag, option
+from aviso_server.cli.runs import RunGroup, serve_metrics
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import CHECKPOINTS, Place
@@ -31,6 +32,8 @@ from aviso_server.pipeline.live.alert import SCHEMA
 from aviso_server.pipeline.live.expected import BadExpectation, CyclePart, parse_expected
 from aviso_server.pipeline.live.job import LiveJob, LiveOptions, LiveOutcome, check
 from aviso_server.pipeline.live.learn import Lesson, learn_from_lake
+from aviso_server.pipeline.live.metrics import LiveMetrics
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import Session, job_session
 from aviso_server.process import set_by_signals
 from aviso_server.server.joboptions import source_options
@@ -77,6 +80,7 @@ class AlertGroup:
     checkpoint: str | None = option(
         None, "PATH", "Folder or URL where Spark keeps its own records.", otherwise="in the lake"
     )
+    metrics_port: int | None = metrics_port_option()
     once: bool = flag("Publish what there is to publish now, then exit.", "--once")
     schema: bool = flag(
         "Print the schema of aviso_alert, then exit.",
@@ -146,21 +150,34 @@ def live(
     alerts: AlertGroup,
     cycles: CycleGroup,
     spark: SparkGroup,
+    observe: RunGroup,
 ) -> None:
     """Run the job, and print what was published in a line."""
     spark_options = spark.options("live")
     settings = config.load()
-    with ended_in_words("live", verbose=spark.verbose):
+    with observe.job("live") as noted:
         place = lake.place(settings)
         lesson = cycles.lesson(place)
         options = alerts.options(settings, place, cycles)
+        noted.reads(Dataset.of_log(options.source))
+        noted.writes(Dataset.at(options.url))
+        metrics = LiveMetrics()
+        serve_metrics(metrics, alerts.metrics_port, settings)
         check(options)  # before Spark is started for nothing
         if lake.lake is not None and lesson is not None:
             look(lesson.place)  # a lake that was named and is none
         stop = threading.Event()
         with job_session(spark_options) as session, _show_progress() as show, set_by_signals(stop):
             learn = None if lesson is None else _learner(session, options, lesson)
-            outcome = LiveJob(session, options, tell=show, learn=learn, stop=stop).run()
+
+            def report(outcome: LiveOutcome) -> None:
+                written = sum(outcome.alerts.values())
+                noted.rows.update(read=outcome.notifications, written=written)
+                metrics.show(outcome)
+                show(outcome)
+
+            outcome = LiveJob(session, options, tell=report, learn=learn, stop=stop).run()
+            report(outcome)
     typer.echo(summary(outcome), err=True)
 
 

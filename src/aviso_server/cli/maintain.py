@@ -13,16 +13,18 @@ from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
     bar,
-    ended_in_words,
     event_type_option,
     pairs,
 )
 from aviso_server.cli.options import REQUIRED, flag, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import output, table
 from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.maintain import job as maintenance
 from aviso_server.pipeline.maintain.job import MaintainOptions, MaintainOutcome
 from aviso_server.pipeline.maintain.plan import MaintainPlan, MaintainPolicy
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import job_session
 from aviso_server.settings.literals import LiteralError, duration_s, size_bytes
 
@@ -89,14 +91,23 @@ class MaintainGroup:
         )
 
 
-def maintain(*, lake: NamedLakeGroup, job: MaintainGroup, spark: SparkGroup) -> None:
+def maintain(
+    *, lake: NamedLakeGroup, job: MaintainGroup, spark: SparkGroup, observe: RunGroup
+) -> None:
     """Do it and print what was done, or only what would be."""
     spark_options = spark.options("maintain")
-    with ended_in_words("maintain", verbose=spark.verbose):
+    with observe.job("maintain") as noted:
         options = job.options(lake)
+        noted.reads(Dataset.at(options.place.table(NOTIFICATIONS)))
+        noted.writes(*noted.inputs)
         maintenance.check(options)  # before Spark is started for nothing
         with job_session(spark_options) as session, ExitStack() as stack:
             outcome = maintenance.run(session, options, tell=_bar(stack))
+        noted.rows.update(
+            files_before=outcome.files_before,
+            files_after=outcome.files_after,
+            problems=len(outcome.problems),
+        )
     _show(outcome, dry_run=job.dry_run)
     for problem in outcome.problems:
         typer.echo(f"aviso-server pipeline maintain: {problem}", err=True)

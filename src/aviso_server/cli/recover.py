@@ -6,11 +6,14 @@ from pathlib import Path
 
 import typer
 
-from aviso_server.cli.jobs import FINDINGS, LakeGroup, bar, ended_in_words
+from aviso_server.cli.jobs import FINDINGS, LakeGroup, bar
 from aviso_server.cli.options import argument, flag, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup, output, table
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.recover.job import RecoverOptions, RecoverOutcome, settled
 from aviso_server.pipeline.recover.job import recover as run
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.server.joboptions import source_options
 
 EPILOG = """\
@@ -48,12 +51,11 @@ class RecoverGroup:
         Path("recovered"), "FOLDER", "Folder where what is only in the log is saved."
     )
     apply: bool = flag("Settle it. Without this nothing is changed.", "--apply")
-    verbose: bool = flag("Show stack traces of errors.", "--verbose")
 
 
-def recover(job: RecoverGroup, *, config: ConfigGroup, lake: LakeGroup) -> None:
+def recover(job: RecoverGroup, *, config: ConfigGroup, lake: LakeGroup, observe: RunGroup) -> None:
     """Compare, settle it if asked to, print, and end with the exit code of the result."""
-    with ended_in_words("recover", verbose=job.verbose):
+    with observe.job("recover") as noted:
         settings = config.load()
         options = RecoverOptions(
             lake.existing(settings),
@@ -62,8 +64,10 @@ def recover(job: RecoverGroup, *, config: ConfigGroup, lake: LakeGroup) -> None:
             job.save,
             job.apply,
         )
+        noted.reads(Dataset.of_log(options.source), Dataset.at(options.place.table(NOTIFICATIONS)))
         with bar("comparing", None) as step:
             recoveries = asyncio.run(run(options, step=step))
+        noted.rows["restored"] = sum(item.restored for item in recoveries)
     _show(recoveries)
     if not settled(recoveries):
         raise typer.Exit(FINDINGS)

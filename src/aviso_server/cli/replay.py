@@ -16,15 +16,16 @@ from aviso_server.cli.jobs import (
     SparkGroup,
     absolute,
     data_loss_option,
-    ended_in_words,
     pairs,
     target,
     token_option,
 )
 from aviso_server.cli.options import REQUIRED, argument, flag, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.cursor import parse_sequence
 from aviso_server.core.errors import AvisoError
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.history import plan
 from aviso_server.pipeline.history.plan import Question, make_plan
 from aviso_server.pipeline.replay.job import earlier_outcome, run
@@ -36,6 +37,7 @@ from aviso_server.pipeline.replay.options import (
     ReplayServer,
 )
 from aviso_server.pipeline.replay.options import Progress as ReplayProgress
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import job_session
 from aviso_server.server.joboptions import source_options
 from aviso_server.settings import Settings
@@ -179,6 +181,7 @@ def replay(
     files: FilesGroup,
     server: ServerGroup,
     spark: SparkGroup,
+    observe: RunGroup,
 ) -> None:
     """Write or publish, and print what was done in a line."""
     if (files.output is None) == (server.to_server is None):
@@ -186,7 +189,7 @@ def replay(
     question.check()
     pairs("--storage-option", lake.storage_option)
     begun = time.monotonic()
-    with ended_in_words("replay", verbose=spark.verbose):
+    with observe.job("replay") as noted:
         # With explicit places no configuration is needed.
         named = lake.lake is not None or question.log is not None
         settings = None if named and config.config is None else config.load()
@@ -197,12 +200,18 @@ def replay(
         else:
             server_ = server.server(server.to_server or "")
             options, where = ReplayOptions(question=asked, target=server_), server_.target.url
+        if asked.place is not None:
+            noted.reads(Dataset.at(asked.place.table(NOTIFICATIONS)))
+        if asked.log is not None:
+            noted.reads(Dataset.of_log({**asked.log, "eventType": asked.event_type}))
+        noted.writes(Dataset.at(where))
         spark_options = spark.options("replay")
         reads = make_plan(asked)
         outcome = earlier_outcome(options, reads)
         if outcome is None:
             with job_session(spark_options) as session, _show_progress(question.event_type) as show:
                 outcome = run(session, options, report=show, plan=reads)
+        noted.rows.update(written=outcome.rows, rejected=outcome.rejected)
     typer.echo(_summary(question.event_type, outcome, where, time.monotonic() - begun))
 
 

@@ -11,14 +11,16 @@ from aviso_server.cli.jobs import (
     SparkGroup,
     absolute,
     bar,
-    ended_in_words,
     event_type_option,
 )
 from aviso_server.cli.options import REQUIRED, option
+from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.cursor import parse_moment
 from aviso_server.core.errors import AvisoError
+from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.report.job import DAYS, STEPS, ReportOptions, check, run
+from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.spark.session import job_session
 
 EPILOG = """\
@@ -60,7 +62,9 @@ class ReportGroup:
     tables: str | None = option(None, "PATH", "Also write the figures here, as Delta tables.")
 
 
-def report(*, config: ConfigGroup, job: ReportGroup, lake: LakeGroup, spark: SparkGroup) -> None:
+def report(
+    *, config: ConfigGroup, job: ReportGroup, lake: LakeGroup, spark: SparkGroup, observe: RunGroup
+) -> None:
     """Write the page, and print what it says in a line."""
     if lake.lake is None and config.config is None:
         raise typer.BadParameter("give --lake PATH, or --config FILE with lake.path in it")
@@ -69,7 +73,7 @@ def report(*, config: ConfigGroup, job: ReportGroup, lake: LakeGroup, spark: Spa
     start, end = _moment("--from", job.start), _moment("--to", job.end)
     spark_options = spark.options("report")
     settings = config.load_if_given()
-    with ended_in_words("report", verbose=spark.verbose):
+    with observe.job("report") as noted:
         place = lake.existing(settings)
         options = ReportOptions(
             place,
@@ -81,9 +85,12 @@ def report(*, config: ConfigGroup, job: ReportGroup, lake: LakeGroup, spark: Spa
             end=end,
             schemas={} if settings is None else settings.catalogue.schemas,
         )
+        noted.reads(Dataset.at(place.table(NOTIFICATIONS)))
+        noted.writes(Dataset.at(str(options.output.absolute())))
         check(options)  # before Spark is started for nothing
         with job_session(spark_options) as session, bar("report", STEPS) as advance:
             outcome = run(session, options, told=lambda _: advance(1))
+        noted.rows.update(read=outcome.notifications, late=outcome.late, missing=outcome.missing)
     period = f"{outcome.period.start:%Y-%m-%d %H:%M} to {outcome.period.end:%Y-%m-%d %H:%M}"
     typer.echo(
         f"{outcome.notifications:,} notifications of {outcome.event_types} event types, {period}: "

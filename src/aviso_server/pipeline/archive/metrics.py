@@ -1,6 +1,5 @@
 """The archive job's numbers for Prometheus (docs/pipeline.md)."""
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -56,11 +55,3 @@ class ArchiveMetrics(Collector):
                 value=now.committed_at or 0,
             ),
         ]
-
-
-def serve_metrics(metrics: ArchiveMetrics, port: int, host: str = "127.0.0.1") -> int:
-    """Answer scrapes until the process ends; the port, which the system picks for 0."""
-    registry = CollectorRegistry()
-    registry.register(metrics)
-    server, _ = start_http_server(port, host, registry)
-    return int(server.server_port)
