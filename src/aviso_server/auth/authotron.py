@@ -6,7 +6,7 @@ by a keyed digest only, so that it holds no password.
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import monotonic
@@ -110,7 +110,7 @@ def find_token(reply: Reply) -> str | None:
 
 
 def _candidates(reply: Reply) -> Iterator[str]:
-    scheme, _, rest = _header(reply.headers).partition(" ")
+    scheme, _, rest = reply.headers.get("Authorization", "").strip().partition(" ")
     if scheme.lower() == "bearer":
         yield rest.strip()
     try:
@@ -122,10 +122,6 @@ def _candidates(reply: Reply) -> Iterator[str]:
     elif isinstance(data, str):
         yield data
     yield reply.body.decode(errors="replace").strip()
-
-
-def _header(headers: Mapping[str, str]) -> str:
-    return headers.get("Authorization", "").strip()
 
 
 def _address(url: str) -> URL | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    absolute,
     data_loss_option,
     event_type_option,
     metrics_port_option,
@@ -29,6 +28,7 @@ from aviso_server.pipeline.archive.job import (
 from aviso_server.pipeline.archive.metrics import ArchiveMetrics
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
 from aviso_server.pipeline.runs.run import Dataset
+from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
 from aviso_server.process import set_by_signals
 from aviso_server.server.joboptions import source_options

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import typer
@@ -22,7 +21,7 @@ from aviso_server.cli.options import option
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.delivery.target import Target
-from aviso_server.pipeline.sink.options import BadSinkOptions, parse_options
+from aviso_server.pipeline.sink.options import BadSinkOptions, absolute, parse_options
 from aviso_server.pipeline.spark.session import SparkOptions
 from aviso_server.settings import Settings
 from aviso_server.settings.literals import LiteralError, duration_s
@@ -167,11 +166,6 @@ def pairs(option: str, given: list[str] | None) -> Mapping[str, str]:
             raise typer.BadParameter("must look like NAME=VALUE", param_hint=option)
         values[name.strip()] = value
     return values
-
-
-def absolute(path: str) -> str:
-    """A path or URL that means the same to tasks, whose working folders may be others."""
-    return path if "://" in path else str(Path(path).absolute())
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from rich.live import Live as Display
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    absolute,
     event_type_option,
     metrics_port_option,
     seconds,
@@ -34,6 +33,7 @@ from aviso_server.pipeline.live.job import LiveJob, LiveOptions, LiveOutcome, ch
 from aviso_server.pipeline.live.learn import Lesson, learn_from_lake
 from aviso_server.pipeline.live.metrics import LiveMetrics
 from aviso_server.pipeline.runs.run import Dataset
+from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import Session, job_session
 from aviso_server.process import set_by_signals
 from aviso_server.server.joboptions import source_options

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    absolute,
     data_loss_option,
     pairs,
     target,
@@ -38,6 +37,7 @@ from aviso_server.pipeline.replay.options import (
 )
 from aviso_server.pipeline.replay.options import Progress as ReplayProgress
 from aviso_server.pipeline.runs.run import Dataset
+from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import job_session
 from aviso_server.server.joboptions import source_options
 from aviso_server.settings import Settings

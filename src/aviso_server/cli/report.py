@@ -9,7 +9,6 @@ import typer
 from aviso_server.cli.jobs import (
     LakeGroup,
     SparkGroup,
-    absolute,
     bar,
     event_type_option,
 )
@@ -21,6 +20,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.pipeline.report.job import DAYS, STEPS, ReportOptions, check, run
 from aviso_server.pipeline.runs.run import Dataset
+from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import job_session
 
 EPILOG = """\

@@ -88,13 +88,14 @@ def _table(schema: Schema, *, boxed: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD if boxed else None, pad_edge=boxed)
     for heading in ("field", "type", "required", "options", "topic", "description"):
         table.add_column(heading)
+    order = schema.token_fields or ()
     for field in schema.fields:
         table.add_row(
             Text(field.name),
             field.type,
             "yes" if field.required else "no",
             Text(_options(field)),
-            _place(schema, field.name),
+            str(order.index(field.name) + 1) if field.name in order else "-",
             Text(field.description or ""),
         )
     return table
@@ -111,11 +112,6 @@ def _options(field: Field) -> str:
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _place(schema: Schema, name: str) -> str:
-    order = schema.token_fields or ()
-    return str(order.index(name) + 1) if name in order else "-"
 
 
 def _lines(console: Console, table: Table) -> list[Text]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from aviso_server.core.constraint import Choice
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Geometry, Intersects
+from aviso_server.core.geometry import Intersects
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 
 TEXT = 57
@@ -72,7 +72,9 @@ def of_notification(notification: Notification) -> int:
     tokens, identifier = notification.tokens, notification.identifier
     size = RECORD + len(notification.payload) + TEXT * (len(tokens) + 2 * len(identifier))
     size += sum(map(len, tokens)) + sum(map(len, identifier)) + sum(map(len, identifier.values()))
-    return size if notification.geometry is None else size + _place(notification.geometry)
+    if (place := notification.geometry) is not None:
+        size += PLACE + POINT * len(place.points) + len(place.text)
+    return size
 
 
 def of_key(key: str) -> int:
@@ -96,7 +98,3 @@ def of_stream(wanted: Filter) -> int:
         area = wanted.spatial.area
         size += PLACE + FILTER_POINT * len(area.points) + len(area.text)
     return size
-
-
-def _place(geometry: Geometry) -> int:
-    return PLACE + POINT * len(geometry.points) + len(geometry.text)

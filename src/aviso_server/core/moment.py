@@ -70,9 +70,6 @@ def _whole(second: int) -> str:
     in_cycle = date.fromordinal(day + 1)
     minutes, s = divmod(rest, 60)
     hour, minute = divmod(minutes, 60)
-    year = _year(in_cycle.year + 400 * cycles)
+    number = in_cycle.year + 400 * cycles
+    year = f"{number:04}" if 0 <= number <= 9999 else f"{number:+05}"
     return f"{year}-{in_cycle.month:02}-{in_cycle.day:02}T{hour:02}:{minute:02}:{s:02}"
-
-
-def _year(year: int) -> str:
-    return f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"

@@ -63,14 +63,13 @@ class InFlight:
     def routes(self) -> set[str]:
         """What is being served, or was since this was asked before; each route once."""
         ended, self._ended = self._ended, set()
-        return {f"{method} {_name(resource)}" for method, resource in ended.union(self._open)}
+        return {
+            f"{method} {'unmatched' if resource is None else resource.canonical}"
+            for method, resource in ended.union(self._open)
+        }
 
     async def settle(self, *, within_s: float) -> None:
         """Wait until no request is in progress, but not longer than that."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._quiet.wait()
-
-
-def _name(resource: web.AbstractResource | None) -> str:
-    return "unmatched" if resource is None else resource.canonical

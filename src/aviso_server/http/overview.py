@@ -30,7 +30,7 @@ from aviso_server.http.answers import (
 from aviso_server.http.errors import JSON_TYPE
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.overview import Seen
-from aviso_server.relay.totals import Retention, TierBounds, Totals
+from aviso_server.relay.totals import TierBounds, Totals
 
 
 async def overview(request: web.Request) -> web.Response:
@@ -89,7 +89,7 @@ def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
     limit = schema.history_cap or request.app[SERVICES].sources.rules.history_cap
     view = msgspec.structs.replace(
         view,
-        retention=_retention(seen.retention),
+        retention=msgspec.convert(seen.retention, RetentionView, from_attributes=True),
         history_limit=limit,
         error=UNSET if seen.error is None else seen.error,
     )
@@ -124,16 +124,6 @@ def _countable(request: web.Request, schema: Schema) -> bool:
     if gate is None or schema.access is None or not schema.access.plugins:
         return True
     return identity is not None and gate.rules.administers(identity)
-
-
-def _retention(retention: Retention) -> RetentionView:
-    return RetentionView(
-        seconds=retention.seconds,
-        max_messages=retention.max_messages,
-        max_bytes=retention.max_bytes,
-        per_topic=retention.per_topic,
-        shared=retention.shared,
-    )
 
 
 def _tier(span: TierBounds) -> TierView:

@@ -36,7 +36,9 @@ class Administration:
         """Remove every notification of one event type; which one, and how many the log had."""
         event_type = await self._resolve(name)
         if event_type is None:
-            raise NotFound(f"Stream not found: {name}{self._known()}")
+            names = ", ".join(self.catalogue.names)
+            known = f". Known event types: {names}" if names else ""
+            raise NotFound(f"Stream not found: {name}{known}")
         return event_type, await self._wipe(self.backend, event_type)
 
     async def wipe_all(self) -> dict[str, int]:
@@ -105,10 +107,6 @@ class Administration:
         logged = await backend.event_types()
         archived = await self.lake.event_types() if self.lake is not None else ()
         return [*logged, *archived]
-
-    def _known(self) -> str:
-        names = ", ".join(self.catalogue.names)
-        return f". Known event types: {names}" if names else ""
 
 
 class WipeFailed(Exception):

@@ -106,7 +106,8 @@ def totals(
         last=bounds.last,
         newest_ns=log.newest_ns if lake is None else lake.newest_ns,
         rates=tuple(
-            None if begin is None else _rate(bounds.last + 1 - begin, window_s)
+            # The bounds were read before the window: it may begin above them.
+            None if begin is None else round(max(0, bounds.last + 1 - begin) / window_s, 6)
             for begin, window_s in zip(since, WINDOWS_S, strict=True)
         ),
         tiers=_tiers(bounds, archived, recent),
@@ -129,11 +130,6 @@ def _cut(bounds: Bounds, begin: int, retention: Retention, window_s: int) -> boo
     # Its own limits leave the newest: an empty log became so by age, or on purpose.
     limited = retention.max_messages is not None or retention.max_bytes is not None
     return limited and (retention.shared or bounds.first <= bounds.last)
-
-
-def _rate(count: int, window_s: int) -> float:
-    # The bounds were read before the window: it may begin above them.
-    return round(max(0, count) / window_s, 6)
 
 
 def _stored(bounds: Bounds, archived: LakeBounds | None) -> int:

@@ -74,7 +74,8 @@ class Change:
     def live(self) -> bool:
         """True if a running server can take it over."""
         if _EVENT_TYPE.fullmatch(self.path):
-            return self.before is _MISSING and not _plugins(self.after)
+            # The access plugins of an event type are set up at the start only.
+            return self.before is _MISSING and not getattr(self.after, "plugins", ())
         if _VALUES.fullmatch(self.path):
             # What was allowed stays allowed; a value that goes would hide stored notifications.
             before, after = self.before, self.after
@@ -84,11 +85,6 @@ class Change:
                 and set(before) <= set(after)
             )
         return any(pattern.fullmatch(self.path) for pattern in _LIVE)
-
-
-def _plugins(event_type: object) -> object:
-    """The access plugins of an event type: they are set up at the start only."""
-    return getattr(event_type, "plugins", ())
 
 
 def changes(before: Settings, after: Settings) -> list[Change]:

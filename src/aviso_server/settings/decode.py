@@ -50,7 +50,8 @@ def decode(raw: Mapping[str, Json]) -> Decoded:
         except ValidationError as error:
             for detail in error.errors(include_url=False, include_input=False):
                 where = _setting(detail["loc"])
-                if not _absent_section(detail):
+                # A missing mandatory section is reported by its mandatory keys, one by one.
+                if detail["type"] != "missing" or len(detail["loc"]) > 1:
                     faults.append(Fault(_path(detail["loc"]), _message(detail)))
                     stand_ins.append(_path(where))
                 _replace(plain, where)
@@ -78,11 +79,6 @@ def _strip(value: Json, shape: object) -> Json:
     if is_section(shape):
         return _strip_section(value, shape)
     return {key: _strip(item, inside(shape, key)) for key, item in value.items()}
-
-
-def _absent_section(detail: ErrorDetails) -> bool:
-    """A missing mandatory section is reported by its mandatory keys, one by one."""
-    return detail["type"] == "missing" and len(detail["loc"]) == 1
 
 
 def _setting(loc: Sequence[str | int]) -> list[str]:

@@ -38,8 +38,10 @@ def overlay(
         if not knows(spelled):
             warnings.append(unknown_key(name, f"variable '{name}' sets nothing and is ignored"))
             continue
+        text = environ[name]
         try:
-            merged = merge(merged, _nested(spelled, _value(environ[name])))
+            value = msgspec.json.decode(text) if text.startswith(("[", "{")) else text
+            merged = merge(merged, _nested(spelled, value))
         except (*UNREADABLE, UnicodeEncodeError) as error:
             # The value is not shown: it may hold a secret.
             why = f"a value starting with '[' or '{{' is read as JSON, and this is not: {error}"
@@ -77,10 +79,6 @@ def _spelled(raw: Mapping[str, Json], path: Sequence[str]) -> list[str]:
         spelled.append(match)
         level = keys.get(match)
     return spelled
-
-
-def _value(text: str) -> Json:
-    return msgspec.json.decode(text) if text.startswith(("[", "{")) else text
 
 
 def _nested(path: Sequence[str], value: Json) -> dict[str, Json]:

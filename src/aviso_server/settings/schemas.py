@@ -1,6 +1,5 @@
 """From the configured event types to the catalogue the core works with."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aviso_server.core.fields import registry
@@ -32,7 +31,10 @@ def build_fields(event_type: str, identifier: dict[str, Json]) -> Fields:
         try:
             built.append(registry.build(event_type, name, spec))
         except registry.FieldFaults as error:
-            faults.extend(_located(where, error))
+            faults += [
+                Fault(f"{where}.{path}" if path else where, message)
+                for path, message in error.faults
+            ]
     return Fields(tuple(built), tuple(faults))
 
 
@@ -44,11 +46,6 @@ def catalogue(document: Document) -> Catalogue:
         strict=document.notification_schema_strict,
         configured=document.notification_schema is not None,
     )
-
-
-def _located(where: str, error: registry.FieldFaults) -> Iterator[Fault]:
-    for path, message in error.faults:
-        yield Fault(f"{where}.{path}" if path else where, message)
 
 
 def _schema(event_type: str, entry: EventType) -> Schema:

@@ -165,7 +165,10 @@ def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
     table = check(options)
     found = inventory(table, options.event_types)
     tombstones = Tombstones(options.place).look()
-    source = None if options.source is None else _source(options)
+    source = None
+    if options.source is not None:
+        names = ",".join(options.event_types) or "*"
+        source = read_options({**options.source, "eventType": names})
     subjects = _subjects(table, found, source)
     if options.event_types and (unknown := set(options.event_types) - subjects.keys()):
         raise AuditFailed(f"the lake has nothing of {', '.join(sorted(unknown))}")
@@ -190,11 +193,6 @@ def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
         settle(item, options)
     report = [audited[name] for name in sorted(audited)]
     return AuditReport(options.place.path, table.version(), source is not None, report)
-
-
-def _source(options: AuditOptions) -> SourceOptions:
-    names = ",".join(options.event_types) or "*"
-    return read_options({**(options.source or {}), "eventType": names})
 
 
 def _subjects(

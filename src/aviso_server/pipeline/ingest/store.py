@@ -94,7 +94,8 @@ def store(spark: SparkSession, place: Place, good: DataFrame, bad: DataFrame) ->
     ranges = _ranges(rows)
     if not ranges:
         return LakeOutcome(0, 0, 0)
-    marks = _marks(place, ranges)
+    table = find(place, NOTIFICATIONS)
+    marks = {name: 0 if table is None else archived_through(table, name) for name in ranges}
     _check_overlap(spark, place, good, ranges, marks)
     fresh = reduce(
         or_, ((F.col("event_type") == name) & (F.col("sequence") > marks[name]) for name in ranges)
@@ -123,11 +124,6 @@ def _ranges(rows: DataFrame) -> dict[str, _Range]:
         F.min("sequence").alias("first"), F.max("sequence").alias("last")
     )
     return {row["event_type"]: _Range(row["first"], row["last"]) for row in ranges.collect()}
-
-
-def _marks(place: Place, ranges: Mapping[str, _Range]) -> dict[str, int]:
-    table = find(place, NOTIFICATIONS)
-    return {name: 0 if table is None else archived_through(table, name) for name in ranges}
 
 
 def _check_overlap(

@@ -132,19 +132,16 @@ def _claim(row: Mapping[str, object], event_type: str | None) -> Claim:
             raise BadClaim("time_ns", "time_ns must be nanoseconds since the epoch")
         moment_ns = int(str(exact))
     payload = row.get("payload")
+    if payload is not None:  # JSON text unchanged; values of other columns as JSON
+        payload = payload.encode() if isinstance(payload, str) else compact(_json(payload))
     return Claim(
         None if kind is None else msgspec.json.encode(str(kind)),
         compact(_identifier(row)),
-        None if payload is None else _payload(payload),
+        payload,
         {},
         sequence if number is None else number,
         moment_ns,
     )
-
-
-def _payload(value: object) -> bytes:
-    """JSON text unchanged; values of other columns as JSON."""
-    return value.encode() if isinstance(value, str) else compact(_json(value))
 
 
 def _identifier(row: Mapping[str, object]) -> dict[str, Json]:

@@ -49,6 +49,10 @@ def write_files(
     report: Callable[[Progress], None],
 ) -> ReplayOutcome:
     """Write the answer of a plan; ReplayFailed if that is not possible."""
+
+    def shaped(rows: DataFrame) -> DataFrame:
+        return with_fields(rows, plan.schema) if target.typed else rows
+
     output = _Output(target)
     total = max(0, plan.last - plan.first + 1)
     try:
@@ -58,9 +62,9 @@ def write_files(
             piece = plan.between(first, last)
             if piece.files or piece.source is not None:
                 with spark_failures():
-                    output.add(_rows(spark, piece, target), first, last)
+                    output.add(shaped(answer(spark, piece)), first, last)
             report(Progress(last - plan.first + 1, total, output.rows))
-        output.finish(_shape(spark, plan, target))
+        output.finish(shaped(spark.createDataFrame([], TABLE)))
     except (OSError, DeltaError) as error:
         output.discard()
         raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
@@ -76,17 +80,6 @@ def check_new(target: ReplayFiles) -> None:
         _Output(target).check()
     except OSError as error:
         raise ReplayFailed(f"cannot write to {target.path}: {error}") from error
-
-
-def _rows(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
-    rows = answer(spark, plan)
-    return with_fields(rows, plan.schema) if target.typed else rows
-
-
-def _shape(spark: SparkSession, plan: HistoryPlan, target: ReplayFiles) -> DataFrame:
-    """A frame without rows and with the columns of the output."""
-    empty = spark.createDataFrame([], TABLE)
-    return with_fields(empty, plan.schema) if target.typed else empty
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ def measures(scope: Scope) -> DataFrame:
     Many share all three, so volume and sizes together read the lake once.
     """
     each = _HOUR_NS * (scope.bucket // timedelta(hours=1))
-    start = F.timestamp_micros(F.expr(f"{_floor(each)} div 1000"))
+    start = F.timestamp_micros(F.expr(f"(time_ns - pmod(time_ns, {each})) div 1000"))
     octets = F.coalesce(F.octet_length("payload"), F.lit(0)).cast("bigint")
     return (
         scope.rows()
@@ -198,11 +198,6 @@ def areas(scope: Scope, busiest: Sequence[str]) -> pa.Table:
         F.count("*").alias("n")
     )
     return _collect(count_cells(places).orderBy("event_type", "lat", "lon"), "areas")
-
-
-def _floor(each_ns: int) -> str:
-    """The beginning of the hour or day of ``time_ns``."""
-    return f"(time_ns - pmod(time_ns, {each_ns}))"
 
 
 def _named(busiest: Sequence[str]) -> Column:

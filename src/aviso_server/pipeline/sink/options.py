@@ -74,7 +74,7 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
         event_type=reader.text("eventType"),
         key_column=reader.text("idempotencyKey"),
         on_reject=cast("OnReject", on_reject),
-        dead_letters=None if letters is None else _absolute(letters),
+        dead_letters=None if letters is None else absolute(letters),
         batch_size=int(reader.number("batchSize", 500, low=1, high=MAX_BATCH, whole=True)),
         max_in_flight=int(reader.number("maxInFlight", 4, low=1, high=64, whole=True)),
         retries=int(reader.number("retries", 5, low=0, high=100, whole=True)),
@@ -163,6 +163,6 @@ def _authorization(reader: _Reader) -> str | None:
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def _absolute(path: str) -> str:
-    """A path that means the same in every process; executors have their own folders."""
+def absolute(path: str) -> str:
+    """A path or URL that means the same in every process: executors have their own folders."""
     return path if "://" in path else str(Path(path).absolute())

@@ -107,14 +107,13 @@ def rows_of(
 def request_of(row: SinkRow) -> Request | RejectedRow:
     """The request of a row, or why there is none."""
     try:
-        identifier, payload = _identifier(row), _payload(row.payload)
+        members: dict[str, Json] = {"event_type": row.event_type, "identifier": _identifier(row)}
+        if row.payload is not None:
+            members["payload"] = _json(row.payload, "payload")
     except _Unfit as why:
         return RejectedRow(
             row, row.key, INVALID_ROW, why.message, details=why.details, field=why.field
         )
-    members: dict[str, Json] = {"event_type": row.event_type, "identifier": identifier}
-    if row.payload is not None:
-        members["payload"] = payload
     key = content_key(members) if row.key is None else row.key
     return Request(row, key, msgspec.json.encode({**members, "idempotency_key": key}))
 
@@ -155,10 +154,6 @@ def _place(row: SinkRow) -> tuple[str, Json] | None:
     if isinstance(place, Area):
         return POLYGON, points if row.polygon is None else row.polygon
     return POINT_CLOUD, points
-
-
-def _payload(text: str | None) -> Json:
-    return None if text is None else _json(text, "payload")
 
 
 def _json(text: str, name: str) -> Json:

@@ -44,7 +44,10 @@ def _key_order(event_type: str, entry: EventType, topic: Topic) -> Iterator[Faul
 def spatial(document: Document) -> Iterator[Fault]:
     """Rules about spatial fields that need the whole schema; the rest is in the field registry."""
     for event_type, entry in document.event_types.items():
-        types = {name: _type(spec) for name, spec in entry.identifier.items()}
+        types = {
+            name: spec.get("type") if isinstance(spec, dict) else None
+            for name, spec in entry.identifier.items()
+        }
         if "PointCloudHandler" not in types.values():
             continue
         at = f"notification_schema.{event_type}.identifier"
@@ -64,7 +67,3 @@ def fields(document: Document) -> Iterator[Fault]:
     """Every fault of every field definition."""
     for event_type, entry in document.event_types.items():
         yield from build_fields(event_type, entry.identifier).faults
-
-
-def _type(spec: object) -> object:
-    return spec.get("type") if isinstance(spec, dict) else None
