@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyaviso
@@ -93,15 +92,6 @@ async def test_function_trigger(url: str) -> None:
     assert called == [1, 2, 3]
 
 
-async def test_notify_many(url: str) -> None:
-    """A batch is published by several connections; the sequences are contiguous."""
-    client = blocking(url)
-    batch = [{"event_type": "ev", "identifier": NORTH, "payload": n} for n in range(50)]
-    results = await in_thread(lambda: client.notify_many(batch, concurrency=5))
-    assert all(result.ok for result in results)
-    assert await replayed(client, start_from=0) == list(range(1, 51))
-
-
 async def test_listen_many(url: str) -> None:
     """Two listeners through one loop: each replay ends, then the loop does."""
     client = blocking(url)
@@ -116,40 +106,3 @@ async def test_listen_many(url: str) -> None:
             return [(name, item.sequence) for name, item in both]
 
     assert await in_thread(read) == [("all", 1), ("all", 2)]
-
-
-async def test_resume(journal: Journal, url: str, tmp_path: Path) -> None:
-    """A second client with the first one's state file goes on where that one stopped."""
-    store = tmp_path / "state.json"
-    await publish(blocking(url), 4)
-    for start, expected in ((0, [1, 2]), (None, [3, 4])):
-        client = blocking(url, state=pyaviso.JsonFileStore(store))
-        with client.listen("ev", filter=NORTH, start_from=start) as stream:
-            assert [item.sequence for item in await take_blocking(stream, 2)] == expected
-    assert [record["start_at"] for record in journal.all(WATCHING)] == ["1", "3"]
-
-
-async def test_schemas(url: str) -> None:
-    """The catalogue, one schema, and a 404 as HttpError."""
-    client = blocking(url)
-    assert "ev" in (await in_thread(client.schema)).event_types
-    assert (await in_thread(lambda: client.schema_for("ev"))).event_type == "ev"
-    with pytest.raises(pyaviso.HttpError) as missing:
-        await in_thread(lambda: client.schema_for("nope"))
-    assert missing.value.status == 404
-
-
-async def test_administration(url: str) -> None:
-    """Delete leaves a hole that stops an unfiltered listener; wipes keep the counter."""
-    client = blocking(url)
-    await publish(client, 3)
-    await in_thread(lambda: client.delete_notification("ev@2"))
-    with pytest.raises(pyaviso.HistoryGapError) as gap:
-        await replayed(client, start_from=0)
-    assert gap.value.reason == "sequence_jump"
-    assert await replayed(client, start_from=0, filter=NORTH) == [1, 3]
-    await in_thread(lambda: client.wipe_stream("ev"))
-    await publish(client, 1)
-    assert await replayed(client, start_from=3) == [4]
-    await in_thread(client.wipe_all)
-    assert await replayed(client, start_from=0) == []

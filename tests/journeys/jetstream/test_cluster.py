@@ -1,27 +1,20 @@
-"""Three NATS servers, three replicas: a backend, then two server processes; leaders are killed."""
+"""Three NATS servers, three replicas, two server processes: leaders are killed."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import nats as nats_client
 import pytest
-from backends.contract import notification, read_all
-from backends.jetstream.conftest import backend_with, brisk, eventually
 from nats.js.errors import APIError
 from support.config import document, on_jetstream
 from support.jetstream import ready
 from support.nats import NatsServer, nats_cluster
 from support.process import ServerProcess, server_process
 from support.storm import FILTERS, LAST, SCHEMA, weather
-
-from aviso_server.backends.jetstream.backend import JetStreamBackend
-from aviso_server.backends.jetstream.options import StreamDefaults
-from aviso_server.core.errors import StorageFailed
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
@@ -136,62 +129,3 @@ async def test_ready_means_a_quorum(cluster: list[NatsServer], tmp_path: Path) -
         await ready(one.url, expected=True)
         async with weather(one.url) as storm:
             assert await storm.publisher().publish(LAST) == 1
-
-
-@pytest.fixture
-async def backend(cluster: list[NatsServer]) -> AsyncIterator[JetStreamBackend]:
-    """A backend that keeps three copies of everything."""
-    options = replace(
-        brisk(*(server.url for server in cluster)),
-        publish_retry_attempts=10,
-        streams=StreamDefaults(replicas=3),
-    )
-    async with backend_with(options) as backend:
-        yield backend
-
-
-async def publish(backend: JetStreamBackend, count: int, prefix: str) -> list[int]:
-    """Publish until each is stored; the sequences."""
-
-    async def one(number: int) -> int:
-        while True:
-            try:
-                item = notification(payload=number)
-                return (await backend.append(item, key=f"{prefix}{number}")).sequence
-            except StorageFailed:
-                continue
-
-    return await asyncio.gather(*(one(number) for number in range(count)))
-
-
-async def test_nothing_is_lost_with_a_member(
-    cluster: list[NatsServer], backend: JetStreamBackend
-) -> None:
-    """Kill the stream's leader while publishing and following; no gap, no double."""
-    got: list[int] = []
-    async with asyncio.timeout(100), aclosing(backend.tail("ev", 0)) as tail:
-
-        async def follow() -> None:
-            async for entries in tail:
-                got.extend(entry.sequence for entry in entries)
-                if got[-1] >= 600:
-                    return
-
-        following = asyncio.ensure_future(follow())
-        await publish(backend, 200, "a")
-        info = await backend._connection.call("STREAM.INFO.EV")
-        leader = info["cluster"]
-        assert isinstance(leader, dict)
-        member = cluster[int(str(leader["leader"]).removeprefix("n"))]
-        publishing = asyncio.ensure_future(publish(backend, 200, "b"))
-        await eventually(lambda: len(got) > 200)
-        member.kill()
-        await publishing
-        await asyncio.to_thread(member.start)
-        await publish(backend, 200, "c")
-        await following
-    assert got == list(range(1, 601))
-    # Reads may be answered by the member that was away: they wait for it rather than end early.
-    for limit in (50, 500):
-        entries = await read_all(backend, 1, 600, limit=limit)
-        assert [entry.sequence for entry in entries] == list(range(1, 601))

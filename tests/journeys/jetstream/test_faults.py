@@ -44,47 +44,6 @@ async def refused(storm: Weather, path: str, body: dict[str, Any]) -> tuple[str,
 # Outages
 
 
-async def test_restart_during_a_storm(own: NatsServer) -> None:
-    """NATS is killed and comes back on its store: everything acknowledged arrives, once."""
-    async with stormy(own, QUICK) as storm:
-        await storm.publisher().publish(LAST)
-        for wanted in FILTERS:
-            await storm.watch(wanted)
-            await storm.watch(wanted, 1)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(storm.blow(100))
-            for moment in (100, 250):
-                await storm.book.until(moment)
-                own.kill()
-                await ready(storm.url, expected=False)
-                await asyncio.to_thread(own.start)
-        await storm.settle()
-        assert storm.book.refused > 0
-        assert sorted(storm.book.sent) == list(range(1, 403))
-        for watcher in storm.watchers:
-            watcher.check_frames()
-            assert watcher.connections == 1
-
-
-async def test_pause_during_a_storm(own: NatsServer) -> None:
-    """NATS hangs and goes on: no false answer is given and nothing is stored twice."""
-    async with stormy(own, QUICK) as storm:
-        await storm.publisher().publish(LAST)
-        for wanted in FILTERS:
-            await storm.watch(wanted, 1)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(storm.blow(60))
-            await storm.book.until(100)
-            own.pause()
-            await ready(storm.url, expected=False)
-            own.resume()
-            await ready(storm.url, expected=True)
-        await storm.settle()
-        assert sorted(storm.book.sent) == list(range(1, 243))
-        (everything, *_) = storm.watchers
-        assert len(set(everything.payloads)) == len(everything.payloads)
-
-
 async def test_notify_while_away(own: NatsServer) -> None:
     """500 with Retry-After, nothing half done; the same key afterwards stores it once.
 
