@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from backends.contract import BackendContract, append, notification
-from support.edge import Failing
+from support.faults import FaultyBackend
 from support.metrics import Page, Sample, moved, parsed
 
 from aviso_server.backends.backend import Backend
@@ -50,7 +50,7 @@ class TestMetered(BackendContract):
 async def test_each_operation_has_its_name() -> None:
     """Calls are counted by operation; one that finds nothing is no failure."""
     metrics = counting()
-    backend = metered(Failing({}), metrics)
+    backend = metered(FaultyBackend(), metrics)
     before = page(metrics)
     await append(backend, 3)
     await backend.read("ev", 1, 3, limit=10)
@@ -70,7 +70,7 @@ async def test_failures_are_counted_and_go_on() -> None:
     """A failing call is an ``error``, and its caller gets the error."""
     metrics = counting()
     failures: dict[str, Exception] = {"append": StorageFailed("a"), "read": HistoryFailed("b")}
-    backend = metered(Failing(failures), metrics)
+    backend = metered(FaultyBackend(failures), metrics)
     before = page(metrics)
     with pytest.raises(StorageFailed):
         await backend.append(notification(), key="k")
@@ -85,7 +85,7 @@ async def test_wiping_everything_counts_once() -> None:
     broken: dict[str, Exception] = {"wipe": OSError("broken")}
     whole: dict[str, Exception] = {}
     for failures, outcome in (whole, "ok"), (broken, "error"):
-        backend = metered(Failing(failures), metrics)
+        backend = metered(FaultyBackend(failures), metrics)
         await append(backend, 1)
         await append(backend, 1, "area2")
         before = page(metrics)
@@ -101,13 +101,13 @@ async def test_wiping_everything_counts_once() -> None:
 async def test_state() -> None:
     """The connection is reported as it is; a backend that cannot reconnect has no reconnects."""
     metrics = counting()
-    look(metered(Failing({}), metrics), metrics)
+    look(metered(FaultyBackend(), metrics), metrics)
     assert page(metrics).value("aviso_backend_connected", backend="in_memory") == 1
     assert page(metrics).value("aviso_backend_reconnects_total", backend="in_memory") == 0
 
 
 async def test_without_metrics_there_is_nothing_in_between() -> None:
     """A server that counts nothing calls its backend directly."""
-    backend = Failing({})
+    backend = FaultyBackend()
     assert metered(backend, SILENT) is backend
     assert unmetered(metered(backend, counting())) is backend

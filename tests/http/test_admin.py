@@ -5,7 +5,8 @@ from urllib.parse import quote
 
 import pytest
 from support.config import settings
-from support.edge import Failing, Parts, edge
+from support.edge import Parts, edge
+from support.faults import FaultyBackend
 from support.raw import Answer, Wire, wired
 from support.server import Client, connected
 from support.sse import sequences
@@ -144,7 +145,7 @@ async def test_wipe_in_a_bad_encoding_is_a_400(wire: Wire) -> None:
 
 async def test_a_failed_wipe_is_a_500() -> None:
     """The administrator is told what the store said."""
-    backend = Failing({"wipe": OSError("nats: timeout")})
+    backend = FaultyBackend({"wipe": OSError("nats: timeout")})
     async with edge(settings(), Parts(backend)) as client, wired(client.running) as wire:
         assert_wiped(await wipe(wire, "ev"), 500, "Failed to wipe stream: nats: timeout")
         answer = await wire.ask("DELETE", "/api/v1/admin/wipe/all")
@@ -227,7 +228,7 @@ async def test_bad_ids_are_refused(
 
 async def test_a_failed_delete_is_a_500() -> None:
     """The administrator is told what the store said."""
-    backend = Failing({"delete": OSError("nats: timeout")})
+    backend = FaultyBackend({"delete": OSError("nats: timeout")})
     async with edge(settings(), Parts(backend)) as client, wired(client.running) as wire:
         message = "Failed to delete notification: nats: timeout"
         assert_deleted(await delete(wire, "ev@42"), 500, message, "ev@42")

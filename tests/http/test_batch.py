@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from support.config import settings
-from support.edge import Failing, Parts, edge
+from support.edge import Parts, edge
+from support.faults import FaultyBackend
 from support.server import Client, connected
 
 from aviso_server.core.errors import NoBatches, StorageFailed, Unacknowledged
@@ -261,6 +262,6 @@ async def test_atomic_batches_refused_as_a_whole(
 )
 async def test_a_store_that_fails_an_atomic_batch(error: Exception, status: int, code: str) -> None:
     """It did not happen, or nobody knows, or it cannot be done here."""
-    async with edge(settings(), Parts(Failing({"append_together": error}))) as served:
+    async with edge(settings(), Parts(FaultyBackend({"append_together": error}))) as served:
         found, answer = await post(served, together(GOOD, GOOD))
         assert (found, answer["code"]) == (status, code)

@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import pytest
 from support.config import settings
-from support.edge import NOON_NS, Edge, Failing, Parts, edge
+from support.edge import NOON_NS, Edge, Parts, edge
+from support.faults import FaultyBackend
 from support.journal import recorded
 from support.raw import PATIENCE_S, Wire, chunked, request, wired
 
@@ -290,7 +291,7 @@ async def test_a_stream_that_breaks_is_cut_short() -> None:
         assert not seen.endswith(b"0\r\n\r\n")
 
 
-class _Unreachable(Failing):
+class _Unreachable(FaultyBackend):
     """Cannot even say whether it is there."""
 
     @property

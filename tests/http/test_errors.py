@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import pytest
 from support.config import settings
-from support.edge import Failing, Parts, edge
+from support.edge import Parts, edge
+from support.faults import FaultyBackend
 from support.raw import Answer, Wire, wired
 from support.server import connected
 
@@ -406,7 +407,7 @@ async def test_size_goes_before_everything_else(wire: Wire, endpoint: str) -> No
 )
 async def test_a_failed_write_is_a_500(failure: Exception, message: str, details: str) -> None:
     """A failed store is a 500; the next attempt may succeed on the same connection."""
-    backend = Failing({"append": failure})
+    backend = FaultyBackend({"append": failure})
     async with edge(settings(), Parts(backend)) as broken, wired(broken.running) as wire:
         body = request_for(identifier={"region": "n"})
         answer = await post(wire, NOTIFY, body)
@@ -428,7 +429,7 @@ async def test_a_failed_write_is_a_500(failure: Exception, message: str, details
 @pytest.mark.parametrize("endpoint", [WATCH, REPLAY])
 async def test_a_failed_set_up_is_a_500(endpoint: str) -> None:
     """A stream that cannot be set up is a 500: before the headers, with the decoded topic."""
-    backend = Failing({"bounds": OSError("nats: timeout")})
+    backend = FaultyBackend({"bounds": OSError("nats: timeout")})
     async with edge(settings(), Parts(backend)) as broken, wired(broken.running) as wire:
         identifier = {"time": "12:00", "polygon": RING}
         answer = await post(

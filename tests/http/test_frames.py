@@ -1,18 +1,13 @@
 """Every frame of docs/protocol.md#streams through sockets, byte for byte, with a frozen clock."""
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
-
 import pytest
 from support.config import settings
-from support.edge import NOON_NS, Edge, Failing, Parts, edge
+from support.edge import NOON_NS, Edge, Parts, edge
+from support.faults import FaultyBackend
 from support.raw import request, wired
 
-from aviso_server.backends.backend import Batch
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import HistoryFailed, LiveFailed
-from aviso_server.core.filter import Filter
-from aviso_server.core.notification import Entry, Record, Unreadable
 from aviso_server.relay.query import StreamRules
 
 AREA = "(52.5,13.4,52.6,13.5,52.5,13.6,52.4,13.5,52.5,13.4)"
@@ -246,7 +241,9 @@ async def test_the_gap_signal(first: str, signalled: bool) -> None:
 
 async def test_a_history_failure() -> None:
     """`error`, then the close; a false completion never appears."""
-    backend = Failing({"read": HistoryFailed("Failed to read history", details="nats: timeout")})
+    backend = FaultyBackend(
+        {"read": HistoryFailed("Failed to read history", details="nats: timeout")}
+    )
     async with edge(settings(), Parts(backend, frozen)) as client:
         await publish(client, 1)
         body, request_id = await replayed(client, from_id="1")
@@ -257,7 +254,7 @@ async def test_a_history_failure() -> None:
 
 async def test_a_live_failure() -> None:
     """A live source that stays down ends the watch with `error`."""
-    backend = Failing({"tail": LiveFailed("gone")})
+    backend = FaultyBackend({"tail": LiveFailed("gone")})
     async with edge(settings(), Parts(backend, frozen)) as client:
         async with client.watch("test_polygon", FILTER) as stream:
             request_id = stream.response.headers["X-Request-ID"]
@@ -265,32 +262,6 @@ async def test_a_live_failure() -> None:
         assert b"".join(event.raw for event in seen[2:]).decode() == (
             failed(request_id, "Live notifications are no longer available") + closing(request_id)
         )
-
-
-class _Damaged(MemoryBackend):
-    """Cannot read back what it stores, as happens with a store that others write to."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryLimits(), now_ns=frozen)
-
-    async def read(
-        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Batch:
-        batch = await super().read(event_type, first, last, limit=limit, wanted=wanted)
-        return replace(batch, entries=_damaged(batch.entries))
-
-    async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        async for entries in super().tail(event_type, after):
-            yield _damaged(entries)
-
-
-def _damaged(entries: Sequence[Entry]) -> list[Entry]:
-    reason = "Failed to decode stored topic"
-    return [
-        Unreadable(e.sequence, e.stored_at_ns, e.notification.topic, reason)
-        for e in entries
-        if isinstance(e, Record)
-    ]
 
 
 async def test_an_unreadable_message() -> None:
@@ -303,7 +274,9 @@ async def test_an_unreadable_message() -> None:
             f'"sequence":{sequence},"topic":"polygon.20250706.1200"}}\n\n'
         )
 
-    async with edge(settings(), Parts(_Damaged(), frozen)) as client:
+    backend = FaultyBackend()
+    backend.unreadable = (1, 2)
+    async with edge(settings(), Parts(backend, frozen)) as client:
         await publish(client, 1)
         body, request_id = await replayed(client, from_id="1")
         assert body == (

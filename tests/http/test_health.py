@@ -1,7 +1,8 @@
 """``GET /health`` and ``GET /ready``."""
 
 from support.config import settings
-from support.edge import Failing, Parts, edge
+from support.edge import Parts, edge
+from support.faults import FaultyBackend
 from support.raw import Wire, wired
 
 from aviso_server.backends.backend import Fault
@@ -17,7 +18,7 @@ async def test_health_and_readiness_byte_for_byte(wire: Wire) -> None:
     assert (await wire.ask("HEAD", "/ready")).status == 200
 
 
-class _Away(Failing):
+class _Away(FaultyBackend):
     """A backend whose connection is down."""
 
     connected = False
@@ -46,7 +47,7 @@ async def test_shutdown_turns_readiness_off() -> None:
             assert (answer.status, answer.header("connection")) == (200, "close")
 
 
-class _Full(Failing):
+class _Full(FaultyBackend):
     """A backend that is reached and takes nothing."""
 
     fault = Fault("store_full", "the store is full")

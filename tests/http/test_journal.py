@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from support.config import settings
-from support.edge import Edge, Failing, Parts, edge
+from support.edge import Edge, Parts, edge
+from support.faults import FaultyBackend
 from support.journal import recorded
 
 from aviso_server.core.errors import HistoryFailed, StorageFailed
@@ -59,7 +60,7 @@ async def test_a_failure_is_logged_with_what_caused_it() -> None:
     """Outermost first, without secrets, each text cut; the client sees message and details."""
     failure = StorageFailed("Failed to publish", details="no response")
     failure.__cause__ = ConnectionError(SECRET)
-    async with edge(settings(), Parts(Failing({"append": failure}))) as served:
+    async with edge(settings(), Parts(FaultyBackend({"append": failure}))) as served:
         with recorded() as journal:
             await ask(served, "notification", NORTH)
     (record,) = journal.all("api.request.processing.failed")
@@ -71,7 +72,7 @@ async def test_a_failure_is_logged_with_what_caused_it() -> None:
 
 async def test_a_stream_that_cannot_be_opened_is_logged_alike() -> None:
     """The store's own words are in the chain."""
-    async with edge(settings(), Parts(Failing({"bounds": HistoryFailed("away")}))) as served:
+    async with edge(settings(), Parts(FaultyBackend({"bounds": HistoryFailed("away")}))) as served:
         with recorded() as journal:
             await ask(served, "watch", NORTH)
     (record,) = journal.all("stream.sse.initialization.failed")

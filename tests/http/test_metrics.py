@@ -9,7 +9,7 @@ from dataclasses import replace
 import aiohttp
 import pytest
 from backends.jetstream.conftest import eventually
-from support.edge import Failing
+from support.faults import FaultyBackend
 from support.metrics import Page, Sample, counting, moved, page_url, parsed, scrape, shown
 from support.raw import UUID4, wired
 from support.relay import Relay, relay
@@ -398,7 +398,7 @@ async def test_a_slow_reader() -> None:
 
 async def test_a_stream_that_fails() -> None:
     """Its error frame is counted."""
-    async with relay(Failing({"read": HistoryFailed("broken")})) as made:
+    async with relay(FaultyBackend({"read": HistoryFailed("broken")})) as made:
         metrics = counted(made)
         await made.publish()
         reader = await made.replay(from_id="1")

@@ -8,13 +8,11 @@ import pytest
 from support.access import PROTECTED, proxy_auth
 from support.config import settings
 from support.edge import Edge, Parts, edge
+from support.faults import FaultyBackend
 from support.journal import recorded
 from support.raw import Answer, request, wired
 
-from aviso_server.backends.backend import Receipt
-from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.json import Json
-from aviso_server.core.notification import Notification
 from aviso_server.http import overload
 from aviso_server.http.turnstile import PER_TURN, Turnstile
 
@@ -22,18 +20,11 @@ NOTIFY = request("POST", "/api/v1/notification", b'{"event_type":"ev","identifie
 ONE_AT_A_TIME: dict[str, Json] = {"limits": {"max_notify_in_progress": 1}}
 
 
-class Slow(MemoryBackend):
+def slow() -> FaultyBackend:
     """Stores when it is let."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryLimits(), now_ns=lambda: 1)
-        self.open = asyncio.Event()
-        self.asked = asyncio.Event()
-
-    async def append(self, notification: Notification, *, key: str) -> Receipt:
-        self.asked.set()
-        await self.open.wait()
-        return await super().append(notification, key=key)
+    backend = FaultyBackend()
+    backend.hanging.add("append")
+    return backend
 
 
 async def test_few_begin_in_one_turn_and_all_in_their_order() -> None:
@@ -76,17 +67,17 @@ async def refused(served: Edge) -> Answer:
 
 async def test_more_than_the_limit_is_refused_until_there_is_room() -> None:
     """Nothing is stored of what was refused; probes are answered; it is over at once."""
-    backend = Slow()
+    backend = slow()
     async with edge(settings(ONE_AT_A_TIME), Parts(backend)) as served:
         async with wired(served.running) as first, wired(served.running) as probe:
             await first.send(NOTIFY)
-            await backend.asked.wait()
+            await backend.stuck.wait()
             with recorded() as journal:
                 answer = await refused(served)
                 await refused(served)
             for path in ("/health", "/ready", "/api/v1/schema"):
                 assert (await probe.ask("GET", path)).status == 200
-            backend.open.set()
+            backend.free.set()
             assert (await first.answer()).data["sequence"] == 1
         assert (await served.notify("ev", {"region": "n"}))["sequence"] == 2
     (record,) = journal.all("api.request.limit.reached")  # one for all of them
@@ -105,16 +96,16 @@ async def test_batches_take_a_bounded_memory_together() -> None:
     zipped = request(
         "POST", "/api/v1/notifications", gzip.compress(item), [("Content-Encoding", "gzip")]
     )
-    backend = Slow()
+    backend = slow()
     async with edge(settings(bounds), Parts(backend)) as served:
         async with wired(served.running) as first, wired(served.running) as second:
             await first.send(zipped)
-            await backend.asked.wait()
+            await backend.stuck.wait()
             await second.send(plain)
             answer = await second.answer()
             assert (answer.status, answer.data["code"]) == (503, "SERVER_OVERLOADED")
             assert int(answer.header("retry-after") or 0) > 0
-            backend.open.set()
+            backend.free.set()
             assert (await first.answer()).data["accepted"] == 1
         async with wired(served.running) as third:
             await third.send(plain)

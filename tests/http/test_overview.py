@@ -22,7 +22,8 @@ from support.access import (
     token,
 )
 from support.config import document, settings
-from support.edge import NOON_NS, Failing, Parts, edge
+from support.edge import NOON_NS, Parts, edge
+from support.faults import FaultyBackend
 from support.metrics import counting
 from support.raw import Answer, Wire, wired
 from support.server import Client, connected
@@ -241,7 +242,7 @@ async def test_a_reload_shows_at_once() -> None:
 # Trouble
 
 
-class _Away(Failing):
+class _Away(FaultyBackend):
     """A backend whose connection is down: nothing can be asked."""
 
     connected = False
@@ -267,7 +268,7 @@ async def test_the_overview_works_when_the_backend_does_not() -> None:
 )
 async def test_one_event_type_that_cannot_be_read(error: Exception) -> None:
     """It has an error in place of numbers, without internals; the answer is 200."""
-    backend = Failing({})
+    backend = FaultyBackend()
     async with edge(settings(), Parts(backend)) as client, wired(client.running) as wire:
         await client.notify("ev", {"region": "n"})
         backend.failures["bounds"] = error

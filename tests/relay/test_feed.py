@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from support.faults import FaultyBackend
+from support.faults import AWAY, FaultyBackend
 from support.relay import NOW_NS, asked, relay
 
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
-from aviso_server.core.errors import SetupFailed
+from aviso_server.core.errors import LiveFailed, SetupFailed
 from aviso_server.core.notification import Record
 from aviso_server.core.operation import Operation
 from aviso_server.relay.hub import Recovery
@@ -144,7 +144,7 @@ async def test_a_stalled_reader_loses_nothing() -> None:
 
 async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
     """The hub knows where it is, so a store that is away ends no catching up."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, queue_size=3) as world:
         reader = await world.watch()
         await reader.until(lambda r: len(r.sent) == 2)
@@ -152,7 +152,7 @@ async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
         for _ in range(20):
             await world.publish()
             await world.settle(2)
-        backend.fail_bounds = True
+        backend.failures["bounds"] = AWAY
         reader.open.set()
         await world.publish()
         await reader.until_sequence(21)
@@ -161,7 +161,7 @@ async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
 
 async def test_a_reader_left_behind_by_a_late_hub_keeps_its_boundary() -> None:
     """The hub may still be below H when a reader joins again; that part is not live for it."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     backend.meter = asyncio.Semaphore(0)
     async with relay(backend, queue_size=1) as world:
         early = await world.watch()
@@ -252,7 +252,7 @@ async def test_retention_overtaking_a_replay_is_a_failure() -> None:
 
 async def test_a_history_failure_is_an_error() -> None:
     """One error event, then end_of_stream, on watch and replay."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, batch_size=1) as world:
         await world.publish(count=3)
         for kind in (world.watch, world.replay):
@@ -266,7 +266,7 @@ async def test_a_history_failure_is_an_error() -> None:
 
 async def test_a_store_that_comes_back_is_read_on() -> None:
     """A passing failure is waited out: the stream goes on where it was, with heartbeats."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(
         backend, batch_size=1, read_attempts=1000, read_delay_s=0.0001, heartbeat_s=0.01
     ) as world:
@@ -284,13 +284,13 @@ async def test_a_store_that_comes_back_is_read_on() -> None:
 
 async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
     """A store that does not answer is SetupFailed, and nothing leaks."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend) as world:
-        backend.fail_bounds = True
+        backend.failures["bounds"] = AWAY
         for kind in (world.watch, world.replay):
             with pytest.raises(SetupFailed, match="Failed to create stream consumer"):
                 await kind(from_id="1")
-        backend.fail_bounds = False
+        backend.failures.clear()
         reader = await world.watch()
         await world.publish()
         await reader.until_sequence(1)
@@ -298,9 +298,9 @@ async def test_set_up_failures_are_raised_before_anything_is_sent() -> None:
 
 async def test_an_unreadable_record_is_reported_in_place() -> None:
     """One error frame stands in its place, uncounted, and the stream goes on."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, history_cap=3) as world:
-        backend.unreadable = {2, 5}
+        backend.unreadable = (2, 5)
         live = await world.watch()
         await world.publish(count=3)
         replayed = await world.watch(from_id="1")
@@ -339,7 +339,7 @@ async def test_a_record_that_cannot_be_rendered_ends_nobody() -> None:
 
 async def test_a_lost_tail_is_recreated() -> None:
     """A live source that dies goes on from the last sequence + 1: no gap, no duplicate."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, recovery=Recovery(attempts=5, delay_s=0)) as world:
         reader = await world.watch()
         for number in range(30):
@@ -353,18 +353,18 @@ async def test_a_lost_tail_is_recreated() -> None:
 
 async def test_a_tail_that_stays_down_ends_its_streams() -> None:
     """After the last attempt every watcher gets an error and end_of_stream."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, recovery=Recovery(attempts=3, delay_s=0)) as world:
         readers = [await world.watch(), await world.watch({"region": "n"})]
         await world.publish()
         for reader in readers:
             await reader.until_sequence(1)
-        backend.refuse_tails = True
+        backend.failures["tail"] = LiveFailed("the store is away")
         backend.break_tails()
         for reader in readers:
             await reader.end()
             assert reader.kinds[-2:] == ["error", "end_of_stream"]
-        backend.refuse_tails = False
+        backend.failures.clear()
         again = await world.watch()
         await world.publish()
         await again.until_sequence(2)
@@ -385,13 +385,13 @@ async def test_max_duration_ends_a_watch() -> None:
 
 async def test_token_expiry_ends_watch_and_replay() -> None:
     """No stream outlives its token, and the opening frame says so."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend) as world:
         await world.publish()
         watch = await world.watch(expires_at_ns=NOW_NS + 50_000_000)
         assert (await watch.end())[-1].kind == "max_duration_reached"
         assert watch.events[0].data["connection_will_close_in_seconds"] == 0
-        backend.hold_reads = asyncio.Event()
+        backend.hanging.add("read")
         replay = await world.replay(from_id="1", expires_at_ns=NOW_NS + 50_000_000)
         assert (await replay.end())[-1].kind == "max_duration_reached"
 
@@ -399,12 +399,12 @@ async def test_token_expiry_ends_watch_and_replay() -> None:
 @pytest.mark.parametrize("start", [{}, {"from_id": "1"}])
 async def test_shutdown_ends_every_stream(start: dict[str, str]) -> None:
     """Server_shutdown live, in history and at the opening; nothing is flushed."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend) as world:
         await world.publish()
         reader = await world.watch(**start)
         await reader.until(lambda r: "heartbeat" in r.kinds)
-        backend.hold_reads = asyncio.Event()
+        backend.hanging.add("read")
         reading = await world.replay(from_id="1")
         await reading.until(lambda r: len(r.sent) == 1)
         world.sources.stop.request()
@@ -418,12 +418,12 @@ async def test_shutdown_ends_every_stream(start: dict[str, str]) -> None:
 
 async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
     """By the clock, on replay too; a blocked reader gets one late heartbeat."""
-    backend = FaultyBackend(memory())
+    backend = FaultyBackend()
     async with relay(backend, heartbeat_s=0.02) as world:
         await world.publish()
         watch = await world.watch()
         await watch.until(lambda r: r.kinds.count("heartbeat") >= 3)
-        backend.hold_reads = asyncio.Event()
+        backend.hanging.add("read")
         replay = await world.replay(from_id="1")
         await replay.until(lambda r: r.kinds.count("heartbeat") >= 2)
         assert set(replay.kinds) == {"replay_started", "heartbeat"}
@@ -434,7 +434,7 @@ async def test_heartbeats_on_both_kinds_never_in_a_burst() -> None:
         # One was in the reader's hands when it stalled, and one is late.
         await world.settle(3)
         assert len(watch.sent) - seen <= 2
-        backend.hold_reads.set()
+        backend.free.set()
         await replay.end()
 
 

@@ -1,22 +1,21 @@
 """Looking at everything that is held: what is shown, what it costs, and what may go wrong."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from backends.contract import CATALOGUE, OPEN, append
+from support.faults import FaultyBackend
 from support.journal import recorded
 from support.lake import filled, record
 
-from aviso_server.backends.backend import Backend, Batch, Bounds
-from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
+from aviso_server.backends.backend import Bounds
+from aviso_server.backends.memory.backend import MemoryLimits
 from aviso_server.backends.metered import MeteredBackend
 from aviso_server.core.errors import HistoryFailed
-from aviso_server.core.filter import Filter
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.lake.bounds import LakeBounds
 from aviso_server.lake.lake import Lake
@@ -45,46 +44,6 @@ class Clock:
         return self.at_s
 
 
-class Observed(MemoryBackend):
-    """A memory backend that counts what it is asked, and breaks or hangs where a test says."""
-
-    def __init__(self, clock: Clock, limits: MemoryLimits | None = None) -> None:
-        super().__init__(limits or MemoryLimits(), now_ns=clock.ns)
-        self.asked: Counter[str] = Counter()
-        self.broken: dict[str, Exception] = {}
-        """By operation, or by operation and event type."""
-        self.hanging: set[str] = set()
-        self.stuck, self.free = asyncio.Event(), asyncio.Event()
-        """What hangs sets the one and waits for the other."""
-
-    async def _meet(self, operation: str, event_type: str = "") -> None:
-        self.asked[operation] += 1
-        for key in (operation, f"{operation} {event_type}"):
-            if key in self.broken:
-                raise self.broken[key]
-            if key in self.hanging:
-                self.stuck.set()
-                await self.free.wait()
-
-    async def event_types(self) -> Sequence[str]:
-        await self._meet("event_types")
-        return await super().event_types()
-
-    async def bounds(self, event_type: str) -> Bounds:
-        await self._meet("bounds", event_type)
-        return await super().bounds(event_type)
-
-    async def first_since(self, event_type: str, ns: int) -> int:
-        await self._meet("first_since", event_type)
-        return await super().first_since(event_type, ns)
-
-    async def read(
-        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Batch:
-        await self._meet("read", event_type)
-        return await super().read(event_type, first, last, limit=limit, wanted=wanted)
-
-
 class Hung(Lake):
     """A lake on a disk that does not answer."""
 
@@ -98,7 +57,7 @@ class Bench:
     """An overview of a memory backend, and the clock of both."""
 
     clock: Clock
-    backend: Observed
+    backend: FaultyBackend
     overview: Overview
 
     async def look(self, catalogue: Catalogue = CATALOGUE) -> dict[str, Seen]:
@@ -111,7 +70,6 @@ class Bench:
         for _ in range(count):
             item = record(1, event_type).notification
             await self.backend.append(item, key=str(self.backend.asked.total()))
-            self.backend.asked["append"] += 1
 
 
 def by_name(look: Look) -> dict[str, Seen]:
@@ -133,7 +91,7 @@ async def bench(
     within_s: float = 60,
 ) -> AsyncIterator[Bench]:
     clock = Clock()
-    backend = Observed(clock, limits)
+    backend = FaultyBackend(limits=limits, now_ns=clock.ns)
     overview = Overview(
         backend,
         lambda _: None,
@@ -229,7 +187,7 @@ async def test_metrics_do_not_count_who_looks_on() -> None:
     clock = Clock()
     cells = Cells.private()
     metrics = Metrics(cells, version="1", backend="in_memory", event_types=CATALOGUE.names)
-    backend = MeteredBackend(Observed(clock), metrics)
+    backend = MeteredBackend(FaultyBackend(now_ns=clock.ns), metrics)
     await append(backend, 2)
     before = cells.snapshot()
     this = Overview(backend, lambda _: None, retention=lambda _: Retention(), now_ns=clock.ns)
@@ -342,7 +300,7 @@ class Crowd:
     full: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Crowded(Observed):
+class Crowded(FaultyBackend):
     """A backend that answers when as many as may be have asked."""
 
     crowd = Crowd()
@@ -362,7 +320,7 @@ class Crowded(Observed):
 async def test_event_types_are_asked_about_together_but_not_all_at_once() -> None:
     """As many as ``TOGETHER``."""
     clock = Clock()
-    backend = Crowded(clock)
+    backend = Crowded(now_ns=clock.ns)
     backend.crowd = Crowd()
     for number in range(40):
         await backend.append(record(1, f"t{number}").notification, key="k")
@@ -390,12 +348,12 @@ async def test_what_fails_is_reported_and_the_rest_is_shown(
     async with bench() as this:
         await this.publish("ev")
         await this.publish("area")
-        this.backend.broken[f"{operation} ev"] = error
+        this.backend.failures[f"{operation} ev"] = error
         seen = await this.look()
         assert (seen["ev"].totals, seen["ev"].error) == (None, text)
         assert seen["area"].totals is not None
         assert seen["area"].error is None
-        this.backend.broken.clear()
+        this.backend.failures.clear()
         assert (await this.look())["ev"].totals is not None
 
 
@@ -417,7 +375,7 @@ async def test_a_store_that_is_away_is_reported_for_every_event_type(
     """There is still something to show: the names, and that nothing is known."""
     async with bench() as this:
         monkeypatch.setattr(this.backend, "connected", connected, raising=False)
-        this.backend.broken["event_types"] = OSError("nobody there")
+        this.backend.failures["event_types"] = OSError("nobody there")
         seen = await this.look()
         text = module.FAILED if connected else module.DISCONNECTED
         assert [(item.totals, item.error) for item in seen.values()] == [(None, text)] * len(
@@ -464,18 +422,18 @@ async def test_a_failure_is_logged_when_it_begins_not_every_second() -> None:
         async with bench() as this:
             await this.publish("ev")
             await this.publish("area")
-            this.backend.broken["bounds ev"] = failed
+            this.backend.failures["bounds ev"] = failed
             for _ in range(3):
                 await this.look()
             (told,) = journal.all("overview.look.failed")
             assert (told["event_types"], told["error"]) == (["ev"], "disk 7 is gone")
-            this.backend.broken["bounds area"] = failed
+            this.backend.failures["bounds area"] = failed
             for _ in range(3):
                 await this.look()
             assert len(journal.all("overview.look.failed")) == 2
-            this.backend.broken.clear()
+            this.backend.failures.clear()
             await this.look()
-            this.backend.broken["bounds ev"] = failed
+            this.backend.failures["bounds ev"] = failed
             await this.look()
             assert len(journal.all("overview.look.failed")) == 3
 
@@ -489,6 +447,3 @@ async def test_a_look_ends_with_the_server() -> None:
         await this.overview.close()
         with pytest.raises(asyncio.CancelledError):
             await asking
-
-
-_: type[Backend] = Observed

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyBackend
-from support.relay import NOW_NS, Relay, asked, relay
+from support.relay import Relay, asked, relay
 
-from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.operation import Operation
 from aviso_server.relay.hub import Keep
 from aviso_server.relay.readers import Caller, Readers
@@ -163,11 +162,11 @@ async def test_places_are_never_lost(limit: int, drawn: list[str]) -> None:
 @asynccontextmanager
 async def held_up(*, heartbeat_s: float = 30) -> AsyncIterator[tuple[Relay, asyncio.Event]]:
     """A relay with a place for one read, on a store whose reads wait for the event."""
-    store = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
-    store.hold_reads = asyncio.Event()
+    store = FaultyBackend()
+    store.hanging.add("read")
     async with relay(store, readers=Readers(1), heartbeat_s=heartbeat_s) as world:
         await world.publish()
-        yield world, store.hold_reads
+        yield world, store.free
 
 
 async def test_heartbeats_go_on_while_a_stream_waits_for_its_turn() -> None:

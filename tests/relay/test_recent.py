@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyBackend
-from support.relay import NOW_NS, relay
+from support.relay import relay
 
 from aviso_server.backends.backend import Bounds
-from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core import footprint
 from aviso_server.core.geometry import Cloud
 from aviso_server.core.notification import Notification, Record
@@ -123,7 +122,7 @@ def test_retention_and_wipes_move_the_bottom() -> None:
 
 async def test_recent_history_does_not_touch_the_store() -> None:
     """Reconnects and short replays come from memory: reads may fail and nobody notices."""
-    backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
+    backend = FaultyBackend()
     keep = Keep(recent_bytes=1_000_000, always=frozenset({"ev"}))
     async with relay(backend, keep=keep, batch_size=3) as world:
         await world.publish(count=3)

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from support.faults import FaultyBackend
 from support.fuzz import examples
-from support.relay import NOW_NS, Reader, Relay, asked, relay
+from support.relay import Reader, Relay, asked, relay
 
-from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Area, Intersects
 from aviso_server.core.json import Json
@@ -156,7 +155,7 @@ async def simulate(
     places: bool,
 ) -> None:
     """Run a script, and hold every feed against the log."""
-    backend = FaultyBackend(MemoryBackend(MemoryLimits(), now_ns=lambda: NOW_NS))
+    backend = FaultyBackend()
     recovery = Recovery(attempts=1000, delay_s=0)
     async with relay(
         backend,

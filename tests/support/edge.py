@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -11,11 +11,9 @@ import jwt
 from aiohttp import web
 from support.server import Client
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Receipt
+from aviso_server.backends.backend import Backend
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.cloudevent import Renderer
-from aviso_server.core.filter import Filter
-from aviso_server.core.notification import Entry, Notification
 from aviso_server.http.app import build_app
 from aviso_server.http.connection import ConnectionRules
 from aviso_server.http.site import Site
@@ -80,55 +78,3 @@ def ending(token: str, *, in_s: float) -> Callable[[], int]:
     """A clock that stands still so long before a token's end."""
     end_s: int = jwt.decode(token, options={"verify_signature": False})["exp"]
     return lambda: int((end_s - in_s) * 1e9)
-
-
-class Failing(MemoryBackend):
-    """A memory backend on which the named operations raise; everything else works.
-
-    Stands for a store that broke down: the real ones fail in the same methods, only not on demand.
-    """
-
-    def __init__(self, failures: dict[str, Exception]) -> None:
-        super().__init__(MemoryLimits(), now_ns=lambda: NOON_NS)
-        self.failures = failures
-
-    def _fail(self, operation: str) -> None:
-        if operation in self.failures:
-            raise self.failures[operation]
-
-    async def append(self, notification: Notification, *, key: str) -> Receipt:
-        self._fail("append")
-        return await super().append(notification, key=key)
-
-    async def append_together(
-        self, items: Sequence[tuple[Notification, str]]
-    ) -> list[Receipt | None]:
-        self._fail("append_together")
-        return await super().append_together(items)
-
-    async def bounds(self, event_type: str) -> Bounds:
-        self._fail("bounds")
-        return await super().bounds(event_type)
-
-    async def read(
-        self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
-    ) -> Batch:
-        self._fail("read")
-        return await super().read(event_type, first, last, limit=limit, wanted=wanted)
-
-    async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        self._fail("tail")
-        async for entries in super().tail(event_type, after):
-            yield entries
-
-    async def event_types(self) -> Sequence[str]:
-        self._fail("event_types")
-        return await super().event_types()
-
-    async def delete(self, event_type: str, sequence: int) -> bool:
-        self._fail("delete")
-        return await super().delete(event_type, sequence)
-
-    async def wipe(self, event_type: str) -> int:
-        self._fail("wipe")
-        return await super().wipe(event_type)

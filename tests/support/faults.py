@@ -1,34 +1,48 @@
-"""A backend that fails on request: real storage underneath, faults at the seams.
+"""A memory backend that counts what it is asked, and fails, hangs or is spoiled where a test says.
 
-It wraps a real backend and passes everything through, so that what is tested is the relay's
-handling of a fault and not an imitation of a store.
+The rest is the real one, so that what is tested is the handling of a fault and not an imitation of
+a store. The other stores fail in the same methods, only not on demand.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt
+from support.edge import NOON_NS
+
+from aviso_server.backends.backend import Batch, Bounds, Receipt
+from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.errors import HistoryFailed, LiveFailed
 from aviso_server.core.filter import Filter
-from aviso_server.core.notification import Entry, Notification, Unreadable
+from aviso_server.core.notification import Entry, Notification, Record, Unreadable
+
+AWAY = OSError("the store is away")
 
 
-class FaultyBackend:
-    """Passes through to a real backend until told to fail."""
+class FaultyBackend(MemoryBackend):
+    """Does what the memory backend does until told otherwise."""
 
-    def __init__(self, real: Backend) -> None:
-        self._real = real
-        self.kind = real.kind
+    def __init__(
+        self,
+        failures: Mapping[str, Exception] | None = None,
+        *,
+        limits: MemoryLimits | None = None,
+        now_ns: Callable[[], int] = lambda: NOON_NS,
+    ) -> None:
+        super().__init__(limits or MemoryLimits(), now_ns=now_ns)
+        self.asked: Counter[str] = Counter()
+        """How often, by operation."""
+        self.failures = dict(failures or {})
+        """By operation, or by operation and event type such as ``bounds ev``."""
+        self.hanging: set[str] = set()
+        """Operations, named alike, that set ``stuck`` and wait until they are let ``free``."""
+        self.stuck, self.free = asyncio.Event(), asyncio.Event()
         self.fail_reads_from: int | None = None
         """Reads beginning at this sequence or later fail."""
-        self.fail_bounds = False
-        self.refuse_tails = False
-        self.unreadable: set[int] = set()
+        self.unreadable: Container[int] = ()
         """Sequences that cannot be decoded."""
-        self.hold_reads: asyncio.Event | None = None
-        """Reads wait for this event."""
         self.meter: asyncio.Semaphore | None = None
         """Tails deliver one entry per permit: the hub falls behind the store."""
         self._broken = asyncio.Event()
@@ -38,61 +52,46 @@ class FaultyBackend:
         self._broken.set()
         self._broken = asyncio.Event()
 
-    @property
-    def connected(self) -> bool:
-        """As underneath."""
-        return self._real.connected
-
-    @property
-    def fault(self) -> Fault | None:
-        """As underneath."""
-        return self._real.fault
+    async def _meet(self, operation: str, event_type: str = "") -> None:
+        self.asked[operation] += 1
+        for key in (operation, f"{operation} {event_type}"):
+            if key in self.failures:
+                raise self.failures[key]
+            if key in self.hanging:
+                self.stuck.set()
+                await self.free.wait()
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        """As underneath."""
-        return await self._real.append(notification, key=key)
-
-    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> Sequence[Outcome]:
-        """As underneath."""
-        return await self._real.append_many(items)
+        await self._meet("append", notification.event_type)
+        return await super().append(notification, key=key)
 
     async def append_together(
         self, items: Sequence[tuple[Notification, str]]
-    ) -> Sequence[Receipt | None]:
-        """As underneath."""
-        return await self._real.append_together(items)
+    ) -> list[Receipt | None]:
+        await self._meet("append_together")
+        return await super().append_together(items)
 
     async def bounds(self, event_type: str) -> Bounds:
-        """As underneath, or a failure."""
-        if self.fail_bounds:
-            raise OSError("the store is away")
-        return await self._real.bounds(event_type)
+        await self._meet("bounds", event_type)
+        return await super().bounds(event_type)
 
     async def read(
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
     ) -> Batch:
-        """As underneath, later, spoiled, or a failure."""
-        if self.hold_reads is not None:
-            await self.hold_reads.wait()
+        await self._meet("read", event_type)
         if self.fail_reads_from is not None and first >= self.fail_reads_from:
             raise HistoryFailed("Failed to read history", details="the store is away")
-        batch = await self._real.read(event_type, first, last, limit=limit, wanted=wanted)
-        return replace(batch, entries=[self._spoil(entry) for entry in batch.entries])
+        batch = await super().read(event_type, first, last, limit=limit, wanted=wanted)
+        return replace(batch, entries=self._spoil(batch.entries))
 
     async def first_since(self, event_type: str, ns: int) -> int:
-        """As underneath."""
-        return await self._real.first_since(event_type, ns)
-
-    async def last_until(self, event_type: str, ns: int) -> int:
-        """As underneath."""
-        return await self._real.last_until(event_type, ns)
+        await self._meet("first_since", event_type)
+        return await super().first_since(event_type, ns)
 
     async def tail(self, event_type: str, after: int) -> AsyncGenerator[Sequence[Entry], None]:
-        """As underneath, until it is broken."""
-        if self.refuse_tails:
-            raise LiveFailed("the store is away")
+        await self._meet("tail", event_type)
         broken = asyncio.ensure_future(self._broken.wait())
-        async with aclosing(self._real.tail(event_type, after)) as tail:
+        async with aclosing(super().tail(event_type, after)) as tail:
             arrived: asyncio.Future[Sequence[Entry]] | None = None
             try:
                 while True:
@@ -100,7 +99,7 @@ class FaultyBackend:
                     await asyncio.wait({broken, arrived}, return_when=asyncio.FIRST_COMPLETED)
                     if broken.done():
                         raise LiveFailed("the connection broke")
-                    entries = [self._spoil(entry) for entry in arrived.result()]
+                    entries = self._spoil(arrived.result())
                     if self.meter is None:
                         yield entries
                         continue
@@ -114,27 +113,22 @@ class FaultyBackend:
                     await asyncio.gather(arrived, return_exceptions=True)
 
     async def event_types(self) -> Sequence[str]:
-        """As underneath."""
-        return await self._real.event_types()
+        await self._meet("event_types")
+        return await super().event_types()
 
     async def delete(self, event_type: str, sequence: int) -> bool:
-        """As underneath."""
-        return await self._real.delete(event_type, sequence)
+        await self._meet("delete", event_type)
+        return await super().delete(event_type, sequence)
 
     async def wipe(self, event_type: str) -> int:
-        """As underneath."""
-        return await self._real.wipe(event_type)
+        await self._meet("wipe", event_type)
+        return await super().wipe(event_type)
 
-    async def close(self) -> None:
-        """As underneath."""
-        await self._real.close()
-
-    def _spoil(self, entry: Entry) -> Entry:
-        if entry.sequence not in self.unreadable:
-            return entry
-        return Unreadable(
-            entry.sequence, entry.stored_at_ns, "ev.?", "Failed to decode stored topic"
-        )
-
-
-_: type[Backend] = FaultyBackend
+    def _spoil(self, entries: Sequence[Entry]) -> list[Entry]:
+        reason = "Failed to decode stored topic"
+        return [
+            Unreadable(entry.sequence, entry.stored_at_ns, entry.notification.topic, reason)
+            if isinstance(entry, Record) and entry.sequence in self.unreadable
+            else entry
+            for entry in entries
+        ]
