@@ -54,6 +54,7 @@ class _PipelineCommands(LazyGroup):
         "with EVENT_TYPE, only for those event types.",
         "report": "Write a page about what was announced: volume, delays, late and missing "
         "products, areas.",
+        "quality": "Check whether notifications are as expected of their event types.",
         "live": "Publish rates and late cycles as notifications, as they happen.",
         "ingest": "Import an existing history from SOURCE: files of NDJSON, CSV or Parquet "
         "(paths, folders or patterns), the address of a NATS server, or another lake.",

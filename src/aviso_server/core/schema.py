@@ -7,6 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from aviso_server.core.errors import InvalidRequest, UnknownEventType
+from aviso_server.core.expectation import NOTHING, Expectations
 from aviso_server.core.fields.field import Field, ScalarField
 from aviso_server.core.fields.known import KnownTexts
 from aviso_server.core.fields.place import PointCloudField, PolygonField
@@ -68,7 +69,8 @@ class Schema:
     access: StreamAccess | None = None
     generic: bool = False
     """An event type without schema: any scalar field is accepted."""
-    earlier: tuple["EarlierTopics", ...] = ()
+    expectations: Expectations = NOTHING
+    earlier: tuple[EarlierTopics, ...] = ()
     """How older topics of a log are read that do not name their fields themselves; ascending."""
 
     @cached_property

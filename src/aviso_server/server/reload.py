@@ -36,6 +36,7 @@ _LIVE = tuple(
         r"application\.tls\..*",
         r"notification_schema\.[^.]+\.max_historical_notifications",
         r"notification_schema\.[^.]+\.payload(\.required)?",
+        r"notification_schema\.[^.]+\.expectations.*",
         r"notification_schema\.[^.]+\.auth\.(required|read_roles|write_roles).*",
         r"notification_schema\.[^.]+\.identifier\.[^.]+\.description",
     )

@@ -292,6 +292,17 @@ class StreamAuth(Section):
     plugins: tuple[Text, ...] | None = None
 
 
+class ExpectationsSection(Section):
+    """What is expected of one event type; values are read by ``core.expectation``."""
+
+    closed: ClassVar[bool] = True
+
+    values: dict[Text, JsonValue] = Field(default_factory=dict)
+    present: tuple[Text, ...] = ()
+    every: Text | None = None
+    per_cycle: Whole | None = None
+
+
 class EventType(Section):
     """One entry of ``notification_schema``; fields are built by ``core.fields.registry``."""
 
@@ -303,6 +314,7 @@ class EventType(Section):
     max_historical_notifications: Cap | None = None
     storage_policy: Storage | None = None
     auth: StreamAuth | None = None
+    expectations: ExpectationsSection | None = None
 
     @property
     def plugins(self) -> tuple[str, ...]:

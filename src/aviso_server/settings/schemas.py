@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aviso_server.core.expectation import NOTHING, Expectations, expected_value
 from aviso_server.core.fields import registry
 from aviso_server.core.fields.field import Field
 from aviso_server.core.json import Json
@@ -58,6 +59,7 @@ def _schema(event_type: str, entry: EventType) -> Schema:
         history_cap=entry.max_historical_notifications,
         storage=_storage(entry.storage_policy or Storage()),
         access=_access(entry.auth) if entry.auth else None,
+        expectations=_expectations(event_type, entry),
     )
 
 
@@ -68,6 +70,19 @@ def _storage(policy: Storage) -> StoragePolicy:
         max_bytes=None if policy.max_size is None else size_bytes(policy.max_size),
         allow_duplicates=policy.allow_duplicates,
         compression=policy.compression,
+    )
+
+
+def _expectations(event_type: str, entry: EventType) -> Expectations:
+    section = entry.expectations
+    if section is None:
+        return NOTHING
+    fields = {field.name: field for field in build_fields(event_type, entry.identifier).built}
+    return Expectations(
+        tuple(expected_value(fields.get(name), name, v) for name, v in section.values.items()),
+        section.present,
+        None if section.every is None else duration_s(section.every),
+        section.per_cycle,
     )
 
 

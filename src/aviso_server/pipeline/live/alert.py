@@ -8,17 +8,18 @@ from datetime import UTC, datetime
 
 EVENT_TYPE = "aviso_alert"
 
-RATE, LATE = "rate", "late"
+RATE, LATE, QUALITY = "rate", "late", "quality"
 """Kinds of alert."""
 
 IDENTITY = ("kind", "event_type", "window", "key")
 """The fields that identify an alert."""
 
-NORMAL, HIGH, INCOMPLETE, ABSENT = 1, 3, 4, 5
-"""Severities: a rate, a rate above its limit, a cycle with a part late, a cycle with nothing."""
+NORMAL, UNEXPECTED, HIGH, INCOMPLETE, ABSENT = 1, 2, 3, 4, 5
+"""Severities: a rate, something unexpected, a rate above its limit, a cycle with a part late, a
+cycle with nothing."""
 
 SCHEMA = """\
-  # Published by `aviso-server pipeline live`: rates and late cycles.
+  # Published by `aviso-server pipeline live` (rates, late cycles) and `quality` (the unexpected).
   aviso_alert:
     topic:
       base: alert
@@ -28,26 +29,26 @@ SCHEMA = """\
     identifier:
       kind:
         type: EnumHandler
-        values: [rate, late]
+        values: [rate, late, quality]
         required: false
         description: what the alert is about
       event_type:
         type: StringHandler
         required: false
-        description: the event type that was counted, or whose cycle is late
+        description: the event type it is about
       severity:
         type: IntHandler
         range: [1, 7]
         required: false
-        description: 1 rate, 3 rate above its limit, 4 part of a cycle late, 5 all of it
+        description: 1 rate, 2 unexpected, 3 rate above its limit, 4 cycle late in part, 5 all of it
       window:
         type: StringHandler
         required: false
-        description: begin of the window, or base time of the cycle, such as 2026-01-31T12:00:00Z
+        description: begin of a window, base of a cycle or time of a check (2026-01-31T12:00:00Z)
       key:
         type: StringHandler
         required: false
-        description: length of the window, or the group of the cycle, such as stream=oper
+        description: length of a window, group of a cycle such as stream=oper, or expectation
 """
 """For the section ``notification_schema`` of a configuration."""
 

@@ -98,7 +98,7 @@ def check(options: LiveOptions) -> None:
     """Refuse options that cannot work, before Spark is started for nothing."""
     if alert.EVENT_TYPE in options.event_types:
         raise LiveJobFailed(f"{alert.EVENT_TYPE} is what is published and cannot be watched")
-    _check_server(options)
+    check_server(options.url, options.token)
 
 
 class LiveJob(StreamingJob):
@@ -226,25 +226,31 @@ class LiveJob(StreamingJob):
     def _query(self, name: str, found: DataFrame, known: DataFrame) -> QuerySpec:
         options = self._options
         fresh = found.join(F.broadcast(known), [*_IDENTITY], "left_anti")
-        shaped = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows")).select(
-            F.lit(alert.EVENT_TYPE).alias("event_type"),
-            F.create_map(
-                F.lit("kind"), F.col("kind"),
-                F.lit("event_type"), F.col("about"),
-                F.lit("severity"), F.col("severity").cast("string"),
-                F.lit("window"), F.col("window"),
-                F.lit("key"), F.col("key"),
-            ).alias("identifier"),
-            "payload",
-            F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*_IDENTITY)))).alias("id"),
-        )  # fmt: skip
+        counted = fresh.observe(f"{name}_{_ALERTS}", F.count(F.lit(1)).alias("rows"))
         writer = (
-            shaped.writeStream.format("aviso")
+            as_notifications(counted)
+            .writeStream.format("aviso")
             .options(url=options.url, idempotencyKey="id", onReject="fail")
             .options(**({} if options.token is None else {"token": options.token}))
         )
         path = f"{options.checkpoint.rstrip('/')}/{name}"
         return QuerySpec(name, writer, Checkpoint(path, options.storage))
+
+
+def as_notifications(alerts: DataFrame) -> DataFrame:
+    """Alerts as rows for the sink, with the idempotency key ``id``."""
+    return alerts.select(
+        F.lit(alert.EVENT_TYPE).alias("event_type"),
+        F.create_map(
+            F.lit("kind"), F.col("kind"),
+            F.lit("event_type"), F.col("about"),
+            F.lit("severity"), F.col("severity").cast("string"),
+            F.lit("window"), F.col("window"),
+            F.lit("key"), F.col("key"),
+        ).alias("identifier"),
+        "payload",
+        F.concat(F.lit("alert-"), F.sha1(F.to_json(F.struct(*_IDENTITY)))).alias("id"),
+    )  # fmt: skip
 
 
 def add_progress(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOutcome:
@@ -263,22 +269,20 @@ def add_progress(outcome: LiveOutcome, name: str, progress: Progress) -> LiveOut
     )
 
 
-def _check_server(options: LiveOptions) -> None:
-    """Whether the server is reachable and accepts alerts."""
-    authorization = None if options.token is None else f"Bearer {options.token}"
-    server = HttpServer(options.url, authorization=authorization, timeout_s=_REACH_S)
+def check_server(url: str, token: str | None) -> None:
+    """LiveJobFailed if the server cannot be reached or does not accept alerts."""
+    authorization = None if token is None else f"Bearer {token}"
+    server = HttpServer(url, authorization=authorization, timeout_s=_REACH_S)
     try:
         status = server.get(f"/api/v1/schema/{alert.EVENT_TYPE}").status
     except Unanswered as error:
-        raise LiveJobFailed(f"the server {options.url} cannot be reached: {error}") from None
+        raise LiveJobFailed(f"the server {url} cannot be reached: {error}") from None
     finally:
         server.close()
     if status == HTTPStatus.NOT_FOUND:
         raise LiveJobFailed(
-            f"the server {options.url} has no event type {alert.EVENT_TYPE}; add its schema, "
+            f"the server {url} has no event type {alert.EVENT_TYPE}; add its schema, "
             "which `aviso-server pipeline live --schema` prints"
         )
     if status >= HTTPStatus.BAD_REQUEST:
-        raise LiveJobFailed(
-            f"the server {options.url} answered {status} to a question for a schema"
-        )
+        raise LiveJobFailed(f"the server {url} answered {status} to a question for a schema")

@@ -6,6 +6,7 @@ from aviso_server.settings.checks.access import admins, plugins, streams
 from aviso_server.settings.checks.application import application
 from aviso_server.settings.checks.backend import backend
 from aviso_server.settings.checks.ecpds import ecpds
+from aviso_server.settings.checks.expectations import expectations
 from aviso_server.settings.checks.sections import lake, logging, metrics, streaming
 from aviso_server.settings.checks.storage import storage
 from aviso_server.settings.checks.topics import fields, spatial, topics
@@ -18,6 +19,7 @@ CHECKS = (
     topics,
     spatial,
     fields,
+    expectations,
     streaming,
     admins,
     plugins,
