@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 
-from aviso_server.core.cursor import window
+from aviso_server.core.cursor import refuse_ends, window
 from aviso_server.core.errors import RequestError
 from aviso_server.core.json import compact
 from aviso_server.core.operation import Operation
@@ -222,7 +222,9 @@ def test_every_example_request_would_be_accepted() -> None:
             elif name == "notify":
                 parse_request(body)
             else:
-                window(parse_request(body), Operation(name))
+                asked, kind = parse_request(body), Operation(name)
+                refuse_ends(asked, kind)
+                window(asked, kind)
 
 
 @pytest.mark.parametrize("name", ["watch", "replay"])

@@ -128,11 +128,7 @@ def refuse_ends(request: NotificationRequest, operation: Operation = Operation.N
 
 
 def window(request: NotificationRequest, operation: Operation) -> Window:
-    """The window a watch or replay asks for, or InvalidRequest.
-
-    A caller that checks the point in between calls ``refuse_ends`` first.
-    """
-    refuse_ends(request, operation)
+    """The window a watch or replay asks for, or InvalidRequest; after ``refuse_ends``."""
     start = _start(request)
     if operation is not Operation.REPLAY:
         return Window(start)

@@ -144,7 +144,7 @@ class Spans(Generic[Member]):
         measured = self._measure(notification)
         if measured is None:
             return ()
-        groups, lows, highs = self._columns or self._arranged()
+        groups, lows, highs = self._columns or self._arrange()
         low, high = np.array(measured).T
         touched = ((lows <= high) & (highs >= low)).all(axis=1)
         return [groups[i] for i in np.flatnonzero(touched)]
@@ -152,7 +152,7 @@ class Spans(Generic[Member]):
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def _arranged(self) -> tuple[list[Group[Member]], np.ndarray, np.ndarray]:
+    def _arrange(self) -> tuple[list[Group[Member]], np.ndarray, np.ndarray]:
         table = np.array(list(self._groups.values()))
         self._columns = list(self._groups), table[:, :, 0].copy(), table[:, :, 1].copy()
         return self._columns

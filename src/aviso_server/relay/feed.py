@@ -273,13 +273,13 @@ class Feed:
         # take from its beginning until then. A slow reader was promised all of it when it joined.
         position, promised = first, returning
         if position > last and not promised:
-            await self._looked(None)  # nothing to read, but the first heartbeat is due
+            await self._begin_history(None)  # nothing to read, but the first heartbeat is due
         while position <= last:
             # The first look must see the deletions of other processes, too; later ones need not.
             ask = partial(self._reading, position, last, fresh=not promised)
             batch = await self._patiently(ask)
             if not promised:
-                await self._looked(batch, position)
+                await self._begin_history(batch, position)
                 promised = True
             # ``lost`` at or above the position: retention overtook this reader. ``missing``:
             # neither log nor lake has what comes here. A replay is told where that is; a slow
@@ -344,7 +344,7 @@ class Feed:
                 chosen += tests.result()
         return chosen
 
-    async def _looked(self, batch: Batch | None, position: int = 0) -> None:
+    async def _begin_history(self, batch: Batch | None, position: int = 0) -> None:
         """After the first read of history: the gap signal, then a watch's first heartbeat."""
         if batch is not None:
             asked, begins = self._query.window.start, batch.bounds.first

@@ -144,7 +144,7 @@ class Overview:
     async def _look(self, catalogue: Catalogue) -> Look:
         now_ns = self._now_ns()
         schemas = [catalogue.schemas[name] for name in catalogue.names]
-        listed = await self._guarded(self._store.event_types(), self._deadline())
+        listed = await self._guard(self._store.event_types(), self._deadline())
         if isinstance(listed, _Failed):
             self._report({schema.event_type: listed for schema in schemas})
             return Look(now_ns, tuple(self._seen(schema, listed, None) for schema in schemas))
@@ -229,12 +229,12 @@ class Overview:
 
         async with asyncio.TaskGroup() as group:
             tasks = {
-                name: group.create_task(self._guarded(in_turn(item), deadline))
+                name: group.create_task(self._guard(in_turn(item), deadline))
                 for name, item in items.items()
             }
         return {name: task.result() for name, task in tasks.items()}
 
-    async def _guarded(self, told: Awaitable[_Told], deadline: float) -> _Told | _Failed:
+    async def _guard(self, told: Awaitable[_Told], deadline: float) -> _Told | _Failed:
         try:
             async with asyncio.timeout_at(deadline):
                 return await told

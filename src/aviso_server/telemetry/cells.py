@@ -26,13 +26,13 @@ _BYTES = 8
 
 
 class CellKey(NamedTuple):
-    """The meaning of a claim."""
+    """The meaning of a run of cells."""
 
     name: str
     labels: tuple[str, ...]
 
 
-class Claim(NamedTuple):
+class CellRun(NamedTuple):
     """A run of cells, and its meaning."""
 
     name: str
@@ -51,7 +51,7 @@ class Cells:
     def __init__(self, values: "memoryview[float]", names: int | None = None) -> None:
         self.values = values
         self._names = names
-        self._claims: list[Claim] = []
+        self._claims: list[CellRun] = []
         self._used = 0
 
     @classmethod
@@ -76,7 +76,7 @@ class Cells:
         index = self._used
         if index + width > CAPACITY - _SPILL:
             return CAPACITY - _SPILL
-        claim = Claim(name, labels, index, width)
+        claim = CellRun(name, labels, index, width)
         if self._names is not None:
             os.write(self._names, msgspec.json.encode(claim) + b"\n")
         self._claims.append(claim)
@@ -96,10 +96,10 @@ def read(folder: Path) -> Snapshot:
     except (FileNotFoundError, TypeError):
         return {}
     # The last line is empty, or half written by a process that was killed just then.
-    return _valued([msgspec.json.decode(line, type=Claim) for line in lines[:-1]], values)
+    return _valued([msgspec.json.decode(line, type=CellRun) for line in lines[:-1]], values)
 
 
-def _valued(claims: Iterable[Claim], values: "memoryview[float]") -> Snapshot:
+def _valued(claims: Iterable[CellRun], values: "memoryview[float]") -> Snapshot:
     return {
         CellKey(claim.name, claim.labels): tuple(values[claim.begin : claim.begin + claim.width])
         for claim in claims

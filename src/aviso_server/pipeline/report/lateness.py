@@ -23,7 +23,7 @@ _EDGES = (0.01, 0.05, 0.3)
 
 
 @dataclass(slots=True)
-class Group:
+class FindingGroup:
     """Findings of one kind in one cycle."""
 
     event_type: str
@@ -39,12 +39,12 @@ class Group:
     which: str = "all of them"
 
 
-def group_findings(findings: Iterable[Row]) -> list[Group]:
+def group_findings(findings: Iterable[Row]) -> list[FindingGroup]:
     """Findings by cycle and kind, those with most products first, then the newest."""
-    groups: dict[tuple[str, date, str, str], Group] = {}
+    groups: dict[tuple[str, date, str, str], FindingGroup] = {}
     for row in findings:
         key = (row["event_type"], row["day"], row["time"], row["kind"])
-        group = groups.setdefault(key, Group(*key))
+        group = groups.setdefault(key, FindingGroup(*key))
         group.count += 1
         if row["delay_s"] is not None and row["usual_s"] is not None:
             group.worst_s = max(group.worst_s, row["delay_s"] - row["usual_s"])
@@ -90,7 +90,7 @@ def section(figures: Figures) -> dict[str, object] | None:
     }
 
 
-def _describe_groups(figures: Figures, cycles: Sequence[Row]) -> list[Group]:
+def _describe_groups(figures: Figures, cycles: Sequence[Row]) -> list[FindingGroup]:
     expected = {(r["event_type"], r["day"], r["time"]): _known(r) for r in cycles}
     different: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in figures.rows("values"):

@@ -25,7 +25,7 @@ _BARS = 124
 _STEPS_H = (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760)
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line of a table: an event type in its colour, a small picture, and numbers."""
 
     number: int
@@ -97,7 +97,7 @@ def event_types(figures: Figures) -> Part:
             f"{row['newest']:%d %b %H:%M}",
         )
         picture = charts.spark(shapes[name], number) if peak else ""
-        lines.append(Line(number, name, picture, texts))
+        lines.append(ChartLine(number, name, picture, texts))
     busiest = "Busiest hour" if figures.bucket == timedelta(hours=1) else "Busiest day"
     return {"busiest": busiest, "lines": lines}
 
@@ -134,12 +134,12 @@ def delays(figures: Figures) -> Part | None:
     }
 
 
-def _delay_lines(figures: Figures, rows: list[Row]) -> list[Line]:
+def _delay_lines(figures: Figures, rows: list[Row]) -> list[ChartLine]:
     names = names_of(figures)
     most = max((row["p99_s"] for row in rows), default=1.0)
     columns = ("p50_s", "p90_s", "p95_s", "p99_s", "longest_s")
     lines = [
-        Line(
+        ChartLine(
             colour(row["event_type"], names),
             row["event_type"],
             charts.interval(row["p50_s"], row["p95_s"], row["p99_s"], most),
@@ -166,7 +166,7 @@ def sizes(figures: Figures) -> Part | None:
         row, number = by_name.get(name), colour(name, names)
         bars = charts.histogram([counts.get(n, 0) for n in edges], number, titles)
         texts = [size(row[c]) for c in ("p50", "p95", "p99", "largest")] if row else [""] * 4
-        lines.append(Line(number, name, bars, texts))
+        lines.append(ChartLine(number, name, bars, texts))
     lines.sort(key=lambda line: (line.number, line.name))
     return {"low": 2**low, "high": 2 ** (high + 1), "lines": lines}
 
