@@ -36,6 +36,8 @@ def test_a_server_that_goes_away_is_reported(fresh: Tab, tmp_path: Path) -> None
         console.open("overview")
         expect(console.page.locator(".bar .state")).to_have_text("Ready")
     expect(console.page.locator(".bar .state")).to_have_text("Server away", timeout=WITHIN_MS)
+    expect(console.view.locator(".trouble")).to_contain_text("does not answer. All below is as of")
+    expect(console.view.locator(".tiles > div").first).to_contain_text("away")
 
 
 def test_every_view_is_accessible(console: Console) -> None:

@@ -26,7 +26,8 @@ const SAID_MS = 6000;
 /** @typedef {keyof typeof VIEWS} ViewName */
 /**
  * @typedef {{element: HTMLElement, themed?: () => void, choose?: (eventType: string) => void,
- *   offer?: (eventTypes: string[]) => void, show?: (seen: Overview | null) => void}} View
+ *   offer?: (eventTypes: string[]) => void,
+ *   show?: (seen: Overview | null, away: number | null) => void}} View
  */
 
 /** What every view may use. */
@@ -35,6 +36,9 @@ export class App {
   #views = new Map();
   #said = 0;
   #names = "";
+  /** When the server last said how it is doing, and whether it does not now. */
+  #seen = 0;
+  #away = false;
 
   constructor() {
     this.session = new Session();
@@ -81,6 +85,11 @@ export class App {
     this.#said = setTimeout(() => (this.toast.hidden = true), SAID_MS);
   }
 
+  /** When the server was last heard of, if it does not answer now. */
+  get away() {
+    return this.#away ? this.#seen : null;
+  }
+
   /** Go to a view, and to an event type in it. @param {string} name @param {string} [eventType] */
   go(name, eventType) {
     location.hash = eventType === undefined ? name : `${name}/${encodeURIComponent(eventType)}`;
@@ -91,15 +100,18 @@ export class App {
       /** @type {Overview} */
       const overview = await this.api.get("api/v1/overview");
       this.overview = overview;
+      this.#seen = Date.now();
+      this.#away = false;
       this.#state(overview.ready ? ["good", "Ready"] : ["bad", "Not ready"]);
       await this.#follow(overview);
     } catch (caught) {
       const error = /** @type {Failure} */ (caught);
+      this.#away = true;
       if (error.status === 401 && this.session.who !== null) this.#expired(error);
       else this.#state(["bad", error.status === 0 ? "Server away" : error.message]);
     }
     this.account.show();
-    this.#views.get("overview")?.show?.(this.overview);
+    this.#views.get("overview")?.show?.(this.overview, this.away);
   }
 
   /** The server may have been given other schemas, or event types without one.
@@ -163,7 +175,7 @@ export class App {
     this.main.append(view.element);
     view.themed?.(); // colours can only be read once it is part of the page
     this.#offer(view);
-    view.show?.(this.overview);
+    view.show?.(this.overview, this.away);
     return view;
   }
 

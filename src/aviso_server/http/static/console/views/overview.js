@@ -5,7 +5,7 @@
 
 import { fill, h, svg } from "../dom.js";
 import { icon } from "../icons.js";
-import { bytes, count, rate, since, span } from "../moments.js";
+import { bytes, count, rate, since, span, toCalendar } from "../moments.js";
 
 /** @import { App } from "../main.js" */
 /** @typedef {{tier: string, first: number | null, last: number | null, lag?: number}} Tier */
@@ -66,11 +66,19 @@ export class OverviewView {
     );
   }
 
-  /** @param {Overview | null} seen */
-  show(seen) {
-    this.trouble.hidden = seen !== null;
+  /** @param {Overview | null} seen @param {number | null} [away] when it was seen, if it is of the
+   *  past: the server does not answer now */
+  show(seen, away = null) {
+    this.trouble.hidden = seen !== null && away === null;
+    this.element.classList.toggle("stale", seen !== null && away !== null);
     if (seen === null) {
       fill(this.trouble, "The server does not tell how it is doing.");
+      return;
+    }
+    if (away !== null) {
+      const then = toCalendar(new Date(away)).slice(11);
+      fill(this.trouble, `The server does not answer. All below is as of ${then} UTC.`);
+      this.tiles.firstElementChild?.replaceWith(tile(["server", "away", "no answer", false]));
       return;
     }
     this.#server(seen);
@@ -104,18 +112,7 @@ export class OverviewView {
       ["notifications", count(sum(seen, (item) => item.stored)), "kept in all tiers", true],
       ["rate", rate(sum(seen, (item) => item.rates?.per_second_1m)), "over the last minute", true],
     ];
-    fill(
-      this.tiles,
-      tiles.map(([name, value, words, good]) =>
-        h(
-          "div",
-          { class: good ? "" : "poor" },
-          h("dt", {}, name),
-          h("dd", {}, value),
-          h("dd", { class: "words" }, words),
-        )
-      ),
-    );
+    fill(this.tiles, tiles.map(tile));
     this.#tools(seen);
   }
 
@@ -165,6 +162,17 @@ export class OverviewView {
     this.#past.set(item.event_type, past);
     return past;
   }
+}
+
+/** @param {Tile} tile */
+function tile([name, value, words, good]) {
+  return h(
+    "div",
+    { class: good ? "" : "poor" },
+    h("dt", {}, name),
+    h("dd", {}, value),
+    h("dd", { class: "words" }, words),
+  );
 }
 
 /** One event type. */
