@@ -285,3 +285,64 @@ def test_hostile_words_of_the_server_stay_text(console: Console) -> None:
     console.press("Publish")
     expect(console.view.locator(".trouble")).to_contain_text("<img src=x onerror=a()>")
     assert console.page.locator("main img").count() == 0
+
+
+RESULTS = """
+  const { Results } = await import("/static/console/results/results.js");
+  const results = new Results({ label: "Alone", empty: "" });
+  document.body.replaceChildren(results.element);
+  results.element.style.height = "600px";
+  const names = ["class", "date", "domain", "expver", "step", "stream", "time"];
+  results.fields = names.map((name) => ({ name, kind: "text" }));
+  const turn = () => new Promise(requestAnimationFrame);
+  const frame = async () => { await turn(); await turn(); };
+  const note = (sequence) => ({
+    id: `ev@${sequence}`, sequence, time: sequence * 1000,
+    data: { identifier: { date: "20261231" }, payload: "x".repeat(300) },
+  });
+  const rows = () => [...results.table.body.querySelectorAll(".table-row:not([hidden])")];
+  results.add([1, 2, 3, 4, 5].map(note));
+  await frame();
+"""
+
+
+def test_what_is_clicked_is_what_is_opened(console: Console) -> None:
+    """Also between the arrival of others and the frame that shows them."""
+    console.open("live/ev")
+    assert console.page.evaluate(
+        f"""async () => {{
+          {RESULTS}
+          const opened = () => results.details.element.querySelector("h2").textContent;
+          const enter = () => new KeyboardEvent("keydown", {{ key: "Enter" }});
+          const seen = rows()[2].firstChild.textContent;
+          results.add([6, 7, 8].map(note)); // arrived, and on the screen with the next frame
+          rows()[2].click();
+          const clicked = opened();
+          results.add([9].map(note));
+          results.table.element.dispatchEvent(enter());
+          const entered = opened();
+          await frame();
+          results.add([10].map(note));
+          results.table.element.dispatchEvent(enter());
+          return [seen, clicked, entered, opened(), rows()[0].firstChild.textContent];
+        }}"""
+    ) == ["3", "ev@3", "ev@3", "ev@3", "9"]
+
+
+def test_heads_stand_over_their_columns(console: Console) -> None:
+    """However narrow the window is; and dates are not cut."""
+    console.open("live/ev")
+    for width in (390, 1280, 1440, 1920):
+        console.page.set_viewport_size({"width": width, "height": 900})
+        heads, cells, cut = console.page.evaluate(
+            f"""async () => {{
+              {RESULTS}
+              const lefts = (cells) => cells.map((cell) => cell.getBoundingClientRect().left);
+              const row = [...rows()[0].children];
+              const cut = row.slice(0, -1).some((cell) => cell.scrollWidth > cell.clientWidth);
+              return [lefts([...results.table.head.children]), lefts(row), cut];
+            }}"""
+        )
+        assert len(heads) == 10
+        assert heads == cells, width
+        assert not cut, width

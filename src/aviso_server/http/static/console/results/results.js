@@ -23,12 +23,15 @@ const COLUMNS = 7;
 const PAYLOAD = 160;
 
 export class Results {
+  /** What is on the screen. */
   #buffer = new Buffer();
+  /** What comes onto it with the next frame: until then the rows are those that one sees. */
+  #arrived = new Buffer();
+  /** What waits while it is paused. */
   #waiting = new Buffer();
   #rate = new Rate();
   #paused = false;
   #asked = false;
-  #fresh = 0;
   /** @type {Set<string>} */
   #placed = new Set();
 
@@ -76,7 +79,7 @@ export class Results {
 
   /** How many notifications came since the last clear. */
   get count() {
-    return this.#buffer.total + this.#waiting.total;
+    return this.#buffer.total + this.#arrived.total + this.#waiting.total;
   }
 
   /** What the columns are, by the fields of an event type.
@@ -98,7 +101,7 @@ export class Results {
     }
     this.table.columns = [
       { label: "#", width: "5.5rem", kind: "number", text: (item) => String(item.sequence) },
-      { label: "time (UTC)", width: "8.5rem", kind: "mono", text: (item) => clock(item.time) },
+      { label: "stored (UTC)", width: "8.5rem", kind: "mono", text: (item) => clock(item.time) },
       ...named,
       { label: "payload", width: "minmax(10rem, 2fr)", kind: "soft", text: payloadOf },
     ];
@@ -118,20 +121,21 @@ export class Results {
    *  @param {Notification[]} notifications */
   show(notifications) {
     this.#buffer.clear();
+    this.#arrived.clear();
     this.#placed.clear();
     this.map.clear();
-    this.#buffer.total = Math.max(0, notifications.length - this.#buffer.limit);
-    this.#fresh = 0;
-    this.#take(notifications.slice(-this.#buffer.limit));
     this.table.rewind();
+    this.#arrived.add(notifications);
+    this.#flush();
   }
 
   /** Begin anew. */
   clear() {
     this.#buffer.clear();
+    this.#arrived.clear();
     this.#waiting.clear();
     this.#placed.clear();
-    this.#fresh = 0;
+    this.#rate = new Rate();
     this.map.clear();
     this.details.close();
     this.table.rewind();
@@ -156,6 +160,20 @@ export class Results {
 
   /** @param {Notification[]} notifications */
   #take(notifications) {
+    this.#arrived.add(notifications);
+    if (this.#asked) return;
+    this.#asked = true;
+    requestAnimationFrame(() => {
+      this.#asked = false;
+      this.#flush();
+    });
+  }
+
+  /** Put what has arrived onto the screen. */
+  #flush() {
+    const notifications = this.#arrived.all();
+    this.#buffer.total += this.#arrived.total - notifications.length;
+    this.#arrived.clear();
     const shapes = [];
     for (const item of notifications) {
       const geometry = geometryOf(item);
@@ -166,15 +184,8 @@ export class Results {
     const gone = this.#buffer.add(notifications).filter((item) => this.#placed.delete(item.id));
     if (shapes.length > 0) this.map.add(shapes);
     if (gone.length > 0) this.map.remove(gone.map((item) => item.id));
-    this.#fresh += notifications.length;
-    if (this.#asked) return;
-    this.#asked = true;
-    requestAnimationFrame(() => {
-      this.#asked = false;
-      this.table.refresh(this.#fresh);
-      this.#fresh = 0;
-      this.#count();
-    });
+    this.table.refresh(notifications.length);
+    this.#count();
   }
 
   #toggle() {

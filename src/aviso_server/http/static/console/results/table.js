@@ -55,6 +55,7 @@ export class Table {
   set columns(columns) {
     this.#columns = columns;
     this.element.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
+    this.element.style.setProperty("--least", least(columns));
     const heads = columns.map((column) =>
       h("span", { class: `cell ${column.kind ?? ""}`, role: "columnheader" }, column.label)
     );
@@ -174,10 +175,11 @@ export class Table {
   /** @param {MouseEvent} event */
   #click(event) {
     const target = /** @type {Element} */ (event.target);
-    const row = /** @type {HTMLElement | null} */ (target.closest(".table-row"));
-    if (row === null) return;
-    this.#active = Number(row.dataset.index);
-    this.#open(this.#buffer.newest(this.#active));
+    const element = target.closest(".table-row");
+    const row = this.#rows.find((row) => row.element === element);
+    if (row === undefined || row.item === null) return;
+    this.#active = Number(row.element.dataset.index);
+    this.#open(row.item);
     this.#later();
   }
 
@@ -198,4 +200,11 @@ export class Table {
     } else return;
     event.preventDefault();
   }
+}
+
+/** The width that all columns need at least: head and rows have it, or they would not line up.
+ *  @param {Column[]} columns */
+function least(columns) {
+  const widths = columns.map((column) => /[\d.]+rem/.exec(column.width)?.[0] ?? "0rem");
+  return `calc(${widths.join(" + ")} + ${columns.length - 1} * var(--gap))`;
 }
