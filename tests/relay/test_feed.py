@@ -146,12 +146,7 @@ async def test_a_reader_left_behind_joins_again_without_the_store() -> None:
     """The hub knows where it is, so a store that is away ends no catching up."""
     backend = FaultyBackend()
     async with relay(backend, queue_size=3) as world:
-        reader = await world.watch()
-        await reader.until(lambda r: len(r.sent) == 2)
-        reader.open.clear()
-        for _ in range(20):
-            await world.publish()
-            await world.settle(2)
+        reader = await world.left_behind(20)
         backend.failures["bounds"] = AWAY
         reader.open.set()
         await world.publish()
@@ -206,12 +201,7 @@ async def test_history_is_written_in_bounded_pieces() -> None:
 async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:
     """Nothing is dropped silently; the stream ends with an error."""
     async with relay(memory(max_messages=5), queue_size=2) as world:
-        reader = await world.watch()
-        await reader.until(lambda r: len(r.sent) == 2)
-        reader.open.clear()
-        for _ in range(30):
-            await world.publish()
-            await world.settle(2)
+        reader = await world.left_behind(30)
         reader.open.set()
         await reader.end()
         assert reader.kinds[-2:] == ["error", "end_of_stream"]
@@ -222,12 +212,7 @@ async def test_a_stalled_reader_whose_history_is_gone_is_told() -> None:
 async def test_a_wipe_under_a_stalled_reader_is_no_loss() -> None:
     """Running watches go on; what was wiped is deliberately gone."""
     async with relay(queue_size=2) as world:
-        reader = await world.watch()
-        await reader.until(lambda r: len(r.sent) == 2)
-        reader.open.clear()
-        for _ in range(10):
-            await world.publish()
-            await world.settle(2)
+        reader = await world.left_behind(10)
         await world.backend.wipe("ev")
         reader.open.set()
         await world.publish()

@@ -132,6 +132,16 @@ class Relay:
         stalled = rest.pop("stalled", False)
         return await self.open(asked(Operation.WATCH, identifier, **rest), stalled=stalled)
 
+    async def left_behind(self, count: int) -> Reader:
+        """A watcher that has stopped reading since it is live, and so many later ones."""
+        reader = await self.watch()
+        await reader.until(lambda r: len(r.sent) == 2)
+        reader.open.clear()
+        for _ in range(count):
+            await self.publish()
+            await self.settle(2)
+        return reader
+
     async def replay(self, identifier: Mapping[str, Json] | None = None, /, **rest: Any) -> Reader:
         """Open a replay on ``ev``."""
         return await self.open(asked(Operation.REPLAY, identifier, **rest))
