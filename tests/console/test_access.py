@@ -110,6 +110,7 @@ def test_a_refused_role_is_reported_and_not_asked_again(console: Console) -> Non
     console.field("region").fill("a")
     console.press("Publish")
     expect(console.view.locator(".trouble")).to_contain_text("write role", timeout=WITHIN_MS)
+    expect(console.view.locator(".trouble")).to_be_in_viewport(ratio=1)
     expect(console.page.locator("dialog")).to_be_hidden()
 
 

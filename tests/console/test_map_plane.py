@@ -178,6 +178,20 @@ def test_fitting_shows_all_with_room_to_spare(page: Tab) -> None:
     assert point["scale"] == pytest.approx(16 * 800 / 360)
 
 
+def test_both_poles_can_be_seen(page: Tab) -> None:
+    """On a map of any shape: by fitting what is there, and by stepping back."""
+    for width, height in ((1440, 400), (1000, 200), (390, 600)):
+        view = one(page, "projection", "whole", width, height)
+        caps = one(page, "projection", "fitted", view, [[-10, 70, 10, 90], [0, -90, 10, -80]])
+        back = one(page, "projection", "zoomed", view, 0.01)
+        for seen in (caps, back):
+            top, bottom = (
+                one(page, "projection", "project", seen, lat, seen["lon"])[1] for lat in (90, -90)
+            )
+            assert top >= -1e-6
+            assert bottom <= height + 1e-6
+
+
 @QUICK
 @given(st.lists(RINGS, min_size=5, max_size=15))
 def test_a_ring_that_runs_on_has_no_long_edge(page: Tab, rings: list[list[Place]]) -> None:

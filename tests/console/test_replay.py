@@ -70,6 +70,7 @@ def test_every_form_of_time_and_the_calendar(console: Console) -> None:
     times.fill("yesterday")
     console.press("Replay")
     expect(console.problem("from")).to_contain_text("A date and a time are wanted")
+    expect(console.problem("from")).to_be_in_viewport(ratio=1)
     later = datetime.now(UTC).year + 1
     times.fill(f"{later}-01-01T00:00:00Z")
     console.press("Replay")

@@ -42,8 +42,8 @@ export class Query {
       this.select.element,
       this.filters.element,
       Object.values(cursors).map((cursor) => cursor.element),
-      h("div", { class: "go" }, go),
-      this.trouble,
+      // Above the button that caused it, which is always in view.
+      h("div", { class: "go" }, this.trouble, go),
     );
     this.element = h("div", { class: "panel" }, this.form, this.snippets.element);
     this.form.addEventListener("submit", (event) => event.preventDefault());
@@ -58,6 +58,7 @@ export class Query {
   read() {
     const { request, wrong } = this.#read({ quiet: false });
     this.complain(null);
+    if (wrong) this.#bringUp();
     return wrong ? null : request;
   }
 
@@ -76,6 +77,12 @@ export class Query {
       return;
     }
     this.trouble.hidden = true;
+    this.#bringUp();
+  }
+
+  /** Bring the first field that is wrong into view. */
+  #bringUp() {
+    this.form.querySelector(".problem:not([hidden])")?.scrollIntoView({ block: "nearest" });
   }
 
   /** Spell the request anew, as far as it goes. */

@@ -4,7 +4,8 @@
 // Rules
 // - A view's longitude runs on without bounds when one pans around the world; it is never folded
 //   back, so that what is being drawn stays in one piece. The world repeats every 360 degrees.
-// - Latitude stops at the poles. A view never shows more than the world is wide.
+// - Latitude stops at the poles, and one can step back until both are in sight; the world is then
+//   there more than once.
 // - A box is [west, south, east, north] in degrees with west <= east; east may lie beyond 180.
 
 /** @typedef {{lon: number, lat: number, scale: number, width: number, height: number}} View
@@ -21,16 +22,17 @@ const PADDING_SHARE = 0.15;
 /** The latitude in the middle when the whole world does not fit in height: less ice, more land. */
 const MIDDLE = 14;
 
-/** The whole world, Greenwich in the middle.
+/** The world once around, Greenwich in the middle.
  *  @param {number} width @param {number} height @returns {View} */
 export function whole(width, height) {
-  return clamped({ lon: 0, lat: MIDDLE, scale: 0, width, height });
+  return clamped({ lon: 0, lat: MIDDLE, scale: width / 360, width, height });
 }
 
 /** The nearest view within the rules above. @param {View} view @returns {View} */
 export function clamped(view) {
-  const least = view.width / 360;
-  const scale = Math.min(Math.max(view.scale, least), least * MAX_ZOOM);
+  const around = view.width / 360;
+  const least = Math.min(around, view.height / 180);
+  const scale = Math.min(Math.max(view.scale, least), around * MAX_ZOOM);
   const reach = Math.max(0, 90 - view.height / 2 / scale);
   return { ...view, scale, lat: Math.min(Math.max(view.lat, -reach), reach) };
 }

@@ -42,8 +42,7 @@ export class PublishView {
       { class: "query", noValidate: true, "aria-label": "What to publish" },
       this.select.element,
       this.publishForm.element,
-      h("div", { class: "go" }, this.go),
-      this.trouble,
+      h("div", { class: "go" }, this.trouble, this.go),
     );
     this.element = h(
       "div",
