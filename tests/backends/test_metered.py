@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from backends.contract import BackendContract, append, notification
 from support.faults import FaultyBackend
-from support.metrics import Page, Sample, moved, parsed
+from support.metrics import Sample, moved, shown
 
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
@@ -14,17 +14,11 @@ from aviso_server.core.errors import HistoryFailed, StorageFailed
 from aviso_server.core.schema import Catalogue
 from aviso_server.relay.admin import Administration, WipeFailed
 from aviso_server.telemetry.cells import Cells
-from aviso_server.telemetry.exposition import render
 from aviso_server.telemetry.metrics import SILENT, Metrics
 
 
 def counting(kind: str = "in_memory") -> Metrics:
     return Metrics(Cells.private(), version="1", backend=kind)
-
-
-def page(metrics: Metrics) -> Page:
-    assert metrics.cells is not None
-    return parsed(render(metrics.cells.snapshot(), []).decode())
 
 
 def called(operation: str, outcome: str, count: int = 1) -> dict[Sample, float]:
@@ -51,14 +45,14 @@ async def test_each_operation_has_its_name() -> None:
     """Calls are counted by operation; one that finds nothing is no failure."""
     metrics = counting()
     backend = metered(FaultyBackend(), metrics)
-    before = page(metrics)
+    before = shown(metrics)
     await append(backend, 3)
     await backend.read("ev", 1, 3, limit=10)
     assert await backend.delete("ev", 2)
     assert not await backend.delete("ev", 2)
     await backend.wipe("ev")
     await backend.bounds("ev")
-    assert page(metrics).since(before) == (
+    assert shown(metrics).since(before) == (
         called("publish", "ok", 3)
         | called("get_batch", "ok")
         | called("delete_message", "ok", 2)
@@ -71,12 +65,12 @@ async def test_failures_are_counted_and_go_on() -> None:
     metrics = counting()
     failures: dict[str, Exception] = {"append": StorageFailed("a"), "read": HistoryFailed("b")}
     backend = metered(FaultyBackend(failures), metrics)
-    before = page(metrics)
+    before = shown(metrics)
     with pytest.raises(StorageFailed):
         await backend.append(notification(), key="k")
     with pytest.raises(HistoryFailed):
         await backend.read("ev", 1, 1, limit=1)
-    assert page(metrics).since(before) == called("publish", "error") | called("get_batch", "error")
+    assert shown(metrics).since(before) == called("publish", "error") | called("get_batch", "error")
 
 
 async def test_wiping_everything_counts_once() -> None:
@@ -88,22 +82,22 @@ async def test_wiping_everything_counts_once() -> None:
         backend = metered(FaultyBackend(failures), metrics)
         await append(backend, 1)
         await append(backend, 1, "area2")
-        before = page(metrics)
+        before = shown(metrics)
         office = Administration(backend, Catalogue(), metrics)
         if failures:
             with pytest.raises(WipeFailed):
                 await office.wipe_all()
         else:
             assert await office.wipe_all() == {"ev": 1, "area2": 1}
-        assert page(metrics).since(before) == called("wipe_all", outcome)
+        assert shown(metrics).since(before) == called("wipe_all", outcome)
 
 
 async def test_state() -> None:
     """The connection is reported as it is; a backend that cannot reconnect has no reconnects."""
     metrics = counting()
     look(metered(FaultyBackend(), metrics), metrics)
-    assert page(metrics).value("aviso_backend_connected", backend="in_memory") == 1
-    assert page(metrics).value("aviso_backend_reconnects_total", backend="in_memory") == 0
+    assert shown(metrics).value("aviso_backend_connected", backend="in_memory") == 1
+    assert shown(metrics).value("aviso_backend_reconnects_total", backend="in_memory") == 0
 
 
 async def test_without_metrics_there_is_nothing_in_between() -> None:

@@ -127,13 +127,6 @@ async def test_bad_json_is_refused(wire: Wire, endpoint: str, body: bytes) -> No
     assert_refused(answer, endpoint, "INVALID_JSON", message)
 
 
-async def test_nesting_is_read_down_to_128(wire: Wire) -> None:
-    """The limit itself passes: the request's object, the identifier, the payload's arrays."""
-    nested = b"[" * 127 + b"]" * 127
-    body = b'{"event_type":"ev","identifier":{"region":"n"},"payload":' + nested + b"}"
-    assert (await post(wire, NOTIFY, body)).status == 200
-
-
 @pytest.mark.parametrize("endpoint", LABELS)
 @pytest.mark.parametrize(
     ("body", "unknown"),

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from backends.jetstream.conftest import eventually
 from support.config import settings
 from support.journal import Journal, recorded
 from support.metrics import counting, page_url, scrape
+from support.process import alive
 
 from aviso_server.cli.banner import banner
 from aviso_server.server.archivejob import (
@@ -68,21 +70,6 @@ async def looked_after(
             await archiving.ended()
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
-    """Wait until something is true; it changes with the loop."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 - other processes give no event
-            await asyncio.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 async def test_its_reports_become_state_metrics_and_log(tmp_path: Path) -> None:
     """What the job says is shown; lines that are no reports are passed over."""
     cells = Cells.private()
@@ -90,7 +77,7 @@ async def test_its_reports_become_state_metrics_and_log(tmp_path: Path) -> None:
     board = tmp_path / "board.json"
     command = job({"state": "starting"}, "Spark says hello", RUNNING, again)
     async with looked_after(command, cells=cells, board=board) as (archiving, journal):
-        await until(lambda: archiving.view().lag == 0)
+        await eventually(lambda: archiving.view().lag == 0)
         assert archiving.view() == msgspec.convert(again, JobStatus)
         assert Posted(board).view() == archiving.view()
         shown = {key.name: values[0] for key, values in cells.snapshot().items()}
@@ -158,7 +145,7 @@ async def test_trouble_that_does_not_end_it_is_a_warning() -> None:
     away = {**RUNNING, "error": "NATS is away; trying again in 30 s"}
     async with looked_after(job(RUNNING, away, away, RUNNING)) as (archiving, journal):
         await journal.seen("archive.trouble")
-        await until(lambda: archiving.view().error is None)
+        await eventually(lambda: archiving.view().error is None)
         (told,) = journal.all("archive.trouble")
         assert (told["log_level"], told["error"]) == ("warning", away["error"])
 
@@ -185,7 +172,7 @@ async def test_the_job_may_finish_before_it_ends() -> None:
     command = [sys.executable, "-c", finishes, json.dumps(RUNNING), json.dumps(last)]
     cells = Cells.private()
     async with looked_after(command, cells=cells) as (archiving, journal):
-        await until(lambda: archiving.view().state == "running")
+        await eventually(lambda: archiving.view().state == "running")
         archiving.leave()
         await journal.seen("archive.state.changed", 2)
     assert journal.all("archive.killed") == journal.all("archive.ended") == []
@@ -203,12 +190,12 @@ async def test_a_job_that_does_not_end_is_killed_with_its_children() -> None:
     )
     patience = Patience(grace_s=0.05)
     async with looked_after([sys.executable, "-c", stubborn], patience) as (archiving, journal):
-        await until(lambda: archiving.view().state == "running")
+        await eventually(lambda: archiving.view().state == "running")
         child = archiving.view().lag
         assert child is not None
         assert alive(child)
     assert len(journal.all("archive.killed")) == 1
-    await until(lambda: not alive(child))
+    await eventually(lambda: not alive(child))
 
 
 async def test_children_do_not_outlive_a_killed_job() -> None:
@@ -256,7 +243,7 @@ async def test_it_dies_with_a_killed_server(tmp_path: Path) -> None:
     assert alive(pid)
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    await until(lambda: not alive(pid))
+    await eventually(lambda: not alive(pid))
 
 
 async def test_without_java_the_server_says_so_once(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class Client:
         async with self.session.post(url, json=body) as response:
             return response.status == 200
 
+    async def payloads(self, event_type: str = "ev", **identifier: Any) -> list[Any]:
+        """The payloads that the server has, in order."""
+        async with self.replay(event_type, identifier, from_id="1") as stream:
+            return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
+
     def watch(
         self, event_type: str, identifier: Mapping[str, Any], **rest: Any
     ) -> AbstractAsyncContextManager[Stream]:

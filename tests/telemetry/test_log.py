@@ -18,7 +18,7 @@ from aviso_server.telemetry import log
 from aviso_server.telemetry.redaction import REDACTED, redact_text
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     """Put the suite's quiet logger back."""
     before = structlog.get_config()
@@ -33,7 +33,6 @@ def logged(level: str = "info", **environ: str) -> io.StringIO:
     return out
 
 
-@pytest.mark.usefixtures("_restored")
 def test_the_shape_of_a_line() -> None:
     """One object a line, keys sorted at every level, fields renamed, unset ones left out."""
     out = logged(K8S_NAMESPACE_NAME="aviso", K8S_POD_NAME="aviso-0")
@@ -52,7 +51,6 @@ def test_the_shape_of_a_line() -> None:
     )
 
 
-@pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize(
     ("configured", "environ", "shown"),
     [
@@ -76,7 +74,6 @@ def test_levels(configured: str, environ: dict[str, str], shown: list[str]) -> N
     assert [json.loads(line)["severityText"] for line in out.getvalue().splitlines()] == shown
 
 
-@pytest.mark.usefixtures("_restored")
 def test_console_lines_are_for_people() -> None:
     """No JSON, no event names, no configuration dump, no secrets."""
     out = io.StringIO()
@@ -90,7 +87,6 @@ def test_console_lines_are_for_people() -> None:
     assert "u:p" not in text
 
 
-@pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("text", ["loud", "a=b=info,x", "=debug", "info,,", "http=verbose"])
 def test_malformed_directives_are_ignored_with_a_warning(
     text: str, capsys: pytest.CaptureFixture[str]
@@ -103,7 +99,6 @@ def test_malformed_directives_are_ignored_with_a_warning(
     assert capsys.readouterr().err.startswith("warning: RUST_LOG is ignored: ")
 
 
-@pytest.mark.usefixtures("_restored")
 def test_the_place_in_the_code() -> None:
     """Records of the server name file, line and module, without where it is installed."""
     out = logged()
@@ -115,7 +110,6 @@ def test_the_place_in_the_code() -> None:
         assert attributes["code.lineno"] > 1
 
 
-@pytest.mark.usefixtures("_restored")
 def test_ids_of_a_trace_stand_beside_the_attributes() -> None:
     """As ``traceId`` and ``spanId``, where they are known."""
     out = logged()
@@ -125,7 +119,6 @@ def test_ids_of_a_trace_stand_beside_the_attributes() -> None:
     assert "trace_id" not in line["attributes"]
 
 
-@pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("console", [False, True])
 def test_tracebacks_are_redacted_and_show_no_variables(console: bool) -> None:
     """An unexpected fault is logged with its traceback, whatever was in scope."""
@@ -170,7 +163,6 @@ def test_bare_user_info_is_found_wherever_it_begins(text: str) -> None:
     assert redact_text(text) == expected
 
 
-@pytest.mark.usefixtures("_restored")
 def test_what_clients_sent_is_logged_in_part() -> None:
     """A text of a quarter of a megabyte does not become a line of that length."""
     out = logged()

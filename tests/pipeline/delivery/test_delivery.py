@@ -58,8 +58,7 @@ async def payloads(client: Client, event_type: str = "ev") -> list[Any]:
         identifier["polygon"] = [[0, -2], [0, 4], [4, 4], [4, -2], [0, -2]]
     if event_type == "ev":
         identifier = {}
-    async with client.replay(event_type, identifier, from_id="1") as stream:
-        return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
+    return await client.payloads(event_type, **identifier)
 
 
 async def deliver(

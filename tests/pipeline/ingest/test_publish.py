@@ -43,12 +43,6 @@ def publisher(client: Client, folder: Path, most_rejected: int | None = None) ->
     return IngestPublisher(IngestState(folder), "run", target, most_rejected)
 
 
-async def published(client: Client) -> list[Any]:
-    """The payloads that the server has, in order."""
-    async with client.replay("ev", {}, from_id="1") as stream:
-        return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
-
-
 async def run(publisher: IngestPublisher, *batches: pa.RecordBatch) -> list[dict[str, Any]]:
     """Run a task in a thread: it blocks, and the server is in this process."""
     done = await asyncio.to_thread(lambda: list(publisher.publish(iter(batches))))
@@ -64,7 +58,7 @@ async def test_rows_are_published_in_their_order_and_once(tmp_path: Path) -> Non
         for _ in range(2):
             batches = (rows(8), rows(9, first=8), rows(3, "test_polygon"))
             assert await run(task, *batches) == [events, areas]
-            assert await published(client) == list(range(17))
+            assert await client.payloads() == list(range(17))
 
 
 async def test_rows_the_server_refuses_are_kept(tmp_path: Path) -> None:

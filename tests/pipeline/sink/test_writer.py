@@ -25,7 +25,7 @@ from support.access import PROTECTED, WRITER, proxy_auth, token
 from support.config import document, settings
 from support.journal import recorded
 from support.process import server_process
-from support.server import Client, connected
+from support.server import connected
 
 from aviso_server.pipeline import register
 from aviso_server.pipeline.delivery.client import NotSent
@@ -70,12 +70,6 @@ def rows(count: int, **values: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(made, schema=ROWS)
 
 
-async def published(client: Client) -> list[Any]:
-    """The payloads that the server has, in order."""
-    async with client.replay("ev", {}, from_id="1") as stream:
-        return [e.data["data"]["payload"] for e in await stream.rest() if e.kind == "replay"]
-
-
 def sink(url: str, **options: str) -> SinkWriter:
     """A batch sink, pickled as Spark pickles it."""
     made = sink_writer({"url": url, **options}, structure(), overwrite=False)
@@ -100,7 +94,7 @@ async def test_rows_become_notifications_once(tmp_path: Path) -> None:
         sent = await write(made, rows(20), rows(25))
         assert (sent.published, sent.repeated, sent.rejected) == (25, 20, 0)
         await write(made, rows(25))
-        assert sorted(await published(client)) == list(range(25))
+        assert sorted(await client.payloads()) == list(range(25))
         assert files(tmp_path) == []
 
 
@@ -109,7 +103,7 @@ async def test_order_within_a_task(tmp_path: Path) -> None:
     async with connected(settings()) as client:
         made = sink(client.running.url, onReject="fail", batchSize="7", maxInFlight="1")
         await write(made, rows(50))
-        assert await published(client) == list(range(50))
+        assert await client.payloads() == list(range(50))
 
 
 async def test_keys_from_a_column() -> None:
@@ -118,7 +112,7 @@ async def test_keys_from_a_column() -> None:
         twice = rows(2, payload="7")
         made = sink(client.running.url, onReject="fail", idempotencyKey="id")
         assert (await write(made, twice)).published == 2
-        assert await published(client) == [7, 7]
+        assert await client.payloads() == [7, 7]
 
 
 async def test_rejected_rows_are_kept_with_the_reason(tmp_path: Path) -> None:
@@ -148,7 +142,7 @@ async def test_rejected_rows_are_kept_with_the_reason(tmp_path: Path) -> None:
         mended = pq.read_table(file, filters=[("code", "==", "UNKNOWN_EVENT_TYPE")])
         again = sink(client.running.url, deadLetterPath=str(tmp_path / "dead"), eventType="ev")
         assert (await write(again, *mended.to_batches())).rejected == 0
-        assert await published(client) == [0, 1, 9]
+        assert await client.payloads() == [0, 1, 9]
 
 
 async def test_a_write_may_fail_for_a_rejected_row() -> None:
