@@ -20,6 +20,7 @@ from bench.figures import Value
 from bench.served import CONFIG
 from bench.wire import fields
 
+from aviso_server.backends.jetstream.answers import read_fields
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.cloudevent import Renderer
@@ -61,7 +62,7 @@ def log_cost(runs: int, progress: Callable[[str], None]) -> Iterator[Value]:
     made = [notification_of(schema, each) for each in asked]
     sent = [encode(schema, each, "key") for each in made]
     stored = [
-        Stored(sequence, sequence, each.subject, each.headers, each.body)
+        Stored(sequence, sequence, each.subject, read_fields(each.head), each.body)
         for sequence, each in enumerate(sent, 1)
     ]
     for name, act in (

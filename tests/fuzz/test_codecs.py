@@ -23,6 +23,7 @@ from aviso_server.auth.credential import bearer_token, forwardable
 from aviso_server.auth.keys import BadKey, key_set
 from aviso_server.auth.outbound import Reply
 from aviso_server.auth.refusal import MalformedHeader
+from aviso_server.backends.jetstream.answers import read_fields
 from aviso_server.backends.jetstream.connection import Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.batch import is_array, parse_item, split
@@ -214,7 +215,7 @@ def test_any_identifier_is_understood_or_refused(name: str, values: dict[str, Js
 def test_any_stored_message_can_be_shown(item: Notification, data: st.DataObject) -> None:
     """Others may write to the log: what they wrote is shown, or is unreadable, and kept as such."""
     message = encode(SCHEMA, item, "key")
-    headers = dict(message.headers)
+    headers = read_fields(message.head)
     for header in data.draw(st.sets(st.sampled_from([*headers, "aviso-identifier", "x"]))):
         text = headers.get(header, "").encode()
         broken = damaged(text, data.draw(SLIPS)).decode(errors="replace")

@@ -18,6 +18,7 @@ from pathlib import Path
 from backends.contract import OPEN, filter_of, notification
 
 from aviso_server.backends.backend import Bounds
+from aviso_server.backends.jetstream.answers import read_fields
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.backends.memory.keys import Keys
@@ -99,7 +100,7 @@ def held(make: Callable[[int], Notification], count: int) -> Iterator[Made]:
         item = make(number)
         schema = OPEN.find(item.event_type)
         message = encode(schema, item, "key")
-        headers = {**message.headers}
+        headers = read_fields(message.head)
         body = bytes(memoryview(message.body))
         entry = decode(schema, Stored(number, number, message.subject, headers, body))
         recent.add([entry])

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
+
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
@@ -31,8 +33,7 @@ class Bounds:
     """How many holes lie between first and last; lets a reader notice deletions made elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True):
     """What an append was given."""
 
     sequence: int

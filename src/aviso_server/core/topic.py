@@ -23,6 +23,7 @@ FREE = "*"
 """Shown for a free token in a request pattern; never stored and never matched."""
 
 _UNSAFE = re.compile(r"[\x00-\x20\x7f.*>%]")
+_UNSAFE_BESIDE_DOTS = re.compile(r"[\x00-\x20\x7f*>%]")
 _UNSAFE_BYTES = bytes((*range(0x21), 0x7F)) + b".*>%"
 _NEVER_ESCAPED = re.compile(r"[A-Za-z0-9_~-]+")
 """What no percent-encoder touches: such a token has one spelling, whichever server wrote it."""
@@ -67,6 +68,9 @@ def _check_escapes(raw: bytes, token: str) -> None:
 
 def subject(tokens: Sequence[str]) -> str:
     """The wire form of a topic."""
+    text = ".".join(tokens)
+    if text.count(".") < len(tokens) and _UNSAFE_BESIDE_DOTS.search(text) is None:
+        return text  # as nearly all are
     return ".".join(map(encode_token, tokens))
 
 

@@ -44,7 +44,7 @@ MESSAGE = st.tuples(
     st.sampled_from([b"NATS/1.0\r\nA: b\r\n\r\n", b"NATS/1.0 204 EOB\r\n\r\n"]),
     st.sampled_from([b"", b"x" * 40, b"HMSG in.box 7 9 9\r\n"]),
 )
-PLAIN = st.tuples(st.just(OTHERS), st.just(b""), st.sampled_from([b"", b"MSG "]))
+PLAIN = st.tuples(st.sampled_from([OURS, OTHERS]), st.just(b""), st.sampled_from([b"", b"MSG "]))
 
 
 @given(st.lists(MESSAGE | PLAIN, max_size=12), st.lists(st.integers(1, 60), max_size=40))

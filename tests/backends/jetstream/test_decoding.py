@@ -4,6 +4,7 @@ import asyncio
 
 from support.config import settings
 
+from aviso_server.backends.jetstream.answers import read_fields
 from aviso_server.backends.jetstream.decoding import TURN_BYTES, decode_in_turns
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
 from aviso_server.core.announcement import notification_of
@@ -21,7 +22,7 @@ def stored(sequence: int) -> Stored:
         event_type="area", identifier={"date": "20260101", "polygon": [*ring, ring[0]]}
     )
     message = encode(SCHEMA, notification_of(SCHEMA, request), f"k{sequence}")
-    return Stored(sequence, sequence, message.subject, message.headers, message.body)
+    return Stored(sequence, sequence, message.subject, read_fields(message.head), message.body)
 
 
 async def test_others_have_their_turn() -> None:

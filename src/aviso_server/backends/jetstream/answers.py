@@ -1,4 +1,4 @@
-"""The answers to a batched direct get, taken straight from the bytes that NATS sends.
+"""Answers, taken straight from the bytes that NATS sends.
 
 For every message nats-py makes an object, parses headers in a coroutine, and passes it through a
 queue to a task. That was more than half of the time of a replay out of JetStream. Here the messages
@@ -33,7 +33,7 @@ class RawAnswer(msgspec.Struct, frozen=True):
     """One message as it came."""
 
     head: bytes
-    """With its first line."""
+    """With its first line; empty if it came without."""
     body: bytes
 
     @property
@@ -60,6 +60,8 @@ class RawAnswer(msgspec.Struct, frozen=True):
     @property
     def status(self) -> tuple[str, str]:
         """The code and the description of an answer that is not a stored message."""
+        if not self.head:
+            return "", ""
         line = self.head.partition(b"\r\n")[0].decode(errors="replace")
         code, _, text = line.removeprefix("NATS/1.0").strip(_BLANKS).partition(" ")
         return code, text
@@ -92,20 +94,22 @@ class AnswerParser(Parser):
     def _hand_over(self) -> bool:
         """Whether all there is now was handed over, but for a message that is incomplete."""
         received, at = bytes(self.buf), 0
-        while received.startswith(b"HMSG ", at):
+        while received.startswith((b"HMSG ", b"MSG "), at):
             line_end = received.find(b"\r\n", at)
             if line_end < 0:
                 break
             # Subject, subscription, the subject to reply to if any, length of headers, of all.
-            fields = received[at + 5 : line_end].split()
-            if fields[1] != self._mark:
+            kind, subject, number, *_, length = fields = received[at:line_end].split()
+            if number != self._mark:
                 break
             begin = line_end + 2
-            head_end, end = begin + int(fields[-2]), begin + int(fields[-1])
+            head_end, end = begin, begin + int(length)
+            if kind == b"HMSG":
+                head_end += int(fields[-2])
             if end + 2 > len(received):
                 del self.buf[:at]
                 return True
-            self.take(fields[0], received[begin:head_end], received[head_end:end])
+            self.take(subject, received[begin:head_end], received[head_end:end])
             at = end + 2
         del self.buf[:at]
         return not self.buf

@@ -9,7 +9,7 @@ that has an id it knows, and later drops a single message with an id of a batch.
 import asyncio
 import itertools
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aviso_server.backends.backend import Receipt
 from aviso_server.backends.jetstream.client import publish_command
@@ -56,17 +56,15 @@ class Batches:
     async def send(self, schema: Schema, messages: Sequence[Message]) -> int:
         """Store messages; the sequence of the last. Raises Unavailable or Refused."""
         batch = f"{self._prefix}{next(self._numbers)}"
-        headers = [
-            {**message.headers, "Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
-            for number, message in enumerate(messages, 1)
-        ]
+        line = b"%%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %%d\r\n" % batch.encode()
+        heads = [line % (message.head, number) for number, message in enumerate(messages, 1)]
         commands = [
-            publish_command(message.subject, of_one, message.body)
-            for message, of_one in zip(messages[:-1], headers, strict=False)
+            publish_command(message.subject, message.body, head=head)
+            for message, head in zip(messages[:-1], heads, strict=False)
         ]
         try:
-            commit = {**headers[-1], "Nats-Batch-Commit": "1"}
-            ack = await self._ask(messages[-1], commit, ahead=b"".join(commands))
+            commit = heads[-1] + b"Nats-Batch-Commit: 1\r\n"
+            ack = await self._ask(messages[-1], commit, ahead=commands)
             if ack.get("batch") != batch or ack.get("count") != len(messages):
                 # A server that knows no batches has stored each message and answers for the last.
                 self._streams.refuse_batches(schema)
@@ -91,22 +89,19 @@ class Batches:
     async def _known(self, message: Message) -> Receipt | None:
         # A header that NATS refuses, whatever the stream allows, after it has looked at the id.
         # (With a wrong Nats-Expected-Last-Msg-Id a replicated stream of 2.15.1 ends for good.)
-        headers = {**message.headers, "Nats-Rollup": "never"}
         try:
-            ack = await self._ask(message, headers)
+            ack = await self._ask(message, message.head + b"Nats-Rollup: never\r\n")
         except Refused as error:
             if error.code == _NO_ROLLUP:
                 return None
             raise
         return Receipt(_sequence(ack), repeated=True)
 
-    async def _ask(
-        self, message: Message, headers: Mapping[str, str], *, ahead: bytes = b""
-    ) -> Answer:
+    async def _ask(self, message: Message, head: bytes, *, ahead: Sequence[bytes] = ()) -> Answer:
         answer = await self._connection.request(
-            message.subject, message.body, headers=headers, timeout_s=self._timeout_s, ahead=ahead
+            message.subject, message.body, head=head, timeout_s=self._timeout_s, ahead=ahead
         )
-        return read_answer(answer.data)
+        return read_answer(answer.body)
 
 
 def _sequence(ack: Answer) -> int:

@@ -113,37 +113,38 @@ class NatsClient(Client):
         return error
 
     async def send(self, commands: bytes) -> None:
-        """Send commands of the protocol as they are; they go out with whatever comes next.
-
-        nats-py takes a turn of its own for each message, which costs more than storing it.
-        """
+        """Send commands of the protocol as they are, with all that is sent in this turn."""
         await self._send_command(commands)
-
-    def fail_requests(self) -> None:
-        """Fail the requests whose answers will not come over a lost connection.
-
-        nats-py lets them wait for their timeouts, which would delay every retry by seconds.
-        """
-        for future in tuple(self._resp_map.values()):
-            if not future.done():
-                future.set_exception(errors.ConnectionReconnectingError())
+        if self._flush_queue is not None and self._flush_queue.empty():
+            await self._flush_pending()
 
 
-def publish_command(subject: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    """The protocol's command that publishes a message without asking for an answer.
+_FRAME = len(b"NATS/1.0\r\n\r\n")
+_NO_BREAKS = str.maketrans("\r\n", "  ")
 
-    Subject and headers are taken as they are: none may hold a line break.
+
+def publish_command(subject: str, body: bytes, *, head: bytes, reply: str = "") -> bytes:
+    """The protocol's command that publishes a message; ``head`` are the lines of its headers.
+
+    All are taken as they are: neither a subject nor a header may hold a line break.
     """
-    lines = "".join([f"{name}: {text}\r\n" for name, text in headers.items()])
-    head = f"NATS/1.0\r\n{lines}\r\n".encode()
-    size = len(head)
-    return b"HPUB %b %d %d\r\n%b%b\r\n" % (
+    if not head:
+        return b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(body), body)
+    size = _FRAME + len(head)
+    return b"HPUB %b %b %d %d\r\nNATS/1.0\r\n%b\r\n%b\r\n" % (
         subject.encode(),
+        reply.encode(),
         size,
         size + len(body),
         head,
         body,
     )
+
+
+def header_lines(headers: Mapping[str, str]) -> bytes:
+    """Headers as the protocol writes them; a line break in one becomes a blank."""
+    lines = [f"{name}: {text}".translate(_NO_BREAKS) for name, text in headers.items()]
+    return "".join([f"{line}\r\n" for line in lines]).encode()
 
 
 async def _ignore(_: Exception) -> None:

@@ -10,7 +10,7 @@ Rules
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 import msgspec
@@ -21,7 +21,12 @@ from nats.aio.subscription import Subscription
 
 from aviso_server import tasks
 from aviso_server.backends.jetstream.answers import RawAnswer
-from aviso_server.backends.jetstream.client import NatsClient, credentials, tls_context
+from aviso_server.backends.jetstream.client import (
+    NatsClient,
+    credentials,
+    publish_command,
+    tls_context,
+)
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.core.json import UNREADABLE, Json, compact
 
@@ -35,6 +40,7 @@ ATOMIC_BATCHES = (2, 12, 1)
 """Since then messages can be stored together, all or none, and their ids count."""
 
 _API = "$JS.API."
+_NO_RESPONDER = "503"
 
 _FLUSH_S = 1
 """Nothing that matters is unsent when we close: every publish was waited for. And nothing else
@@ -68,7 +74,8 @@ class Connection:
         self._reopening: asyncio.Task[None] | None = None
         self._watchers: set[Callable[[], None]] = set()
         self._numbers = itertools.count()
-        self._collections: dict[bytes, _Collection] = {}
+        self._questions: dict[bytes, _Question] = {}
+        """What is being asked, by the end of the subject that gets the answers."""
         self._inbox = ""
         self._denied = ""
         """What the server said last about something we may not do, in lower case."""
@@ -151,55 +158,33 @@ class Connection:
         subject: str,
         body: bytes,
         *,
-        headers: Mapping[str, str] | None = None,
+        head: bytes = b"",
         timeout_s: float,
-        ahead: bytes = b"",
-    ) -> Msg:
-        """One question, one answer; raises Unavailable. ``ahead`` are commands to send before."""
-        if not self.connected:
-            raise Unavailable("not connected to NATS")
-        try:
-            if ahead:
-                await self._client.send(ahead)
-            return await self._client.request(
-                subject, body, timeout=timeout_s, headers=dict(headers) if headers else None
-            )
-        except errors.NoRespondersError:
-            raise NoResponder("no responder for this subject") from None
-        except errors.TimeoutError:
-            if f'"{subject}"'.lower() in self._denied:
-                raise Refused(403, 0, f"not permitted to publish to {subject}") from None
-            raise NoAnswer(f"no answer within {timeout_s:g} s") from None
-        except errors.ConnectionReconnectingError:
-            raise NoAnswer("the connection was lost before the answer came") from None
-        except (errors.Error, OSError) as error:
-            raise Unavailable(_why(error)) from error
+        ahead: Sequence[bytes] = (),
+    ) -> RawAnswer:
+        """One question, one answer; raises Unavailable.
+
+        ``head`` are the lines of its headers, ``ahead`` commands to send before.
+        """
+        question = _Question()
+        return await self._ask(question, subject, body, timeout_s, head=head, ahead=ahead)
 
     async def call(self, api: str, body: Json = None) -> "Answer":
         """One call of the JetStream API; raises Unavailable or Refused."""
         raw = b"" if body is None else compact(body)
         answer = await self.request(_API + api, raw, timeout_s=self._options.pace.request_s)
-        return read_answer(answer.data)
+        return read_answer(answer.body)
 
     async def collect(self, api: str, body: Json) -> tuple[list[RawAnswer], RawAnswer]:
         """One question, many answers: those with a sequence, then the one that ends them."""
-        if not self.connected:
-            raise Unavailable("not connected to NATS")
-        token = b"%d" % next(self._numbers)
-        collection = self._collections[token] = _Collection()
-        try:
-            await self.publish(_API + api, compact(body), reply=f"{self._inbox}.{token.decode()}")
-            async with asyncio.timeout(self._options.pace.request_s):
-                return collection.taken, await collection.end
-        except TimeoutError:
-            raise NoAnswer(f"no answer within {self._options.pace.request_s:g} s") from None
-        finally:
-            del self._collections[token]
+        question = _Question(many=True)
+        end = await self._ask(question, _API + api, compact(body), self._options.pace.request_s)
+        return question.taken, end
 
-    async def publish(self, subject: str, body: bytes = b"", *, reply: str = "") -> None:
-        """Send without waiting for anything."""
+    async def publish(self, subject: str) -> None:
+        """Send an empty message without waiting for anything."""
         try:
-            await self._client.publish(subject, body, reply=reply)
+            await self._client.publish(subject)
         except (errors.Error, OSError) as error:
             raise Unavailable(_why(error)) from error
 
@@ -209,6 +194,45 @@ class Connection:
             return Inbox(await self._client.subscribe(subject, cb=arrived))
         except (errors.Error, OSError) as error:
             raise Unavailable(_why(error)) from error
+
+    async def _ask(
+        self,
+        question: "_Question",
+        subject: str,
+        body: bytes,
+        timeout_s: float,
+        *,
+        head: bytes = b"",
+        ahead: Sequence[bytes] = (),
+    ) -> RawAnswer:
+        """The answer that ends a question.
+
+        nats-py asks, too, but takes some 100 us of CPU for it, and lets a question wait for its
+        timeout when the connection is lost.
+        """
+        if not self.connected:
+            raise Unavailable("not connected to NATS")
+        if len(head) + len(body) > self.max_payload:
+            # The server would cut the connection.
+            raise Unavailable("the message exceeds the limit of the NATS server")
+        token = str(next(self._numbers))
+        command = publish_command(subject, body, head=head, reply=f"{self._inbox}.{token}")
+        self._questions[key := token.encode()] = question
+        try:
+            await self._client.send(b"".join([*ahead, command]))
+            async with asyncio.timeout(timeout_s):
+                answer = await question.end
+        except TimeoutError:
+            if f'"{subject}"'.lower() in self._denied:
+                raise Refused(403, 0, f"not permitted to publish to {subject}") from None
+            raise NoAnswer(f"no answer within {timeout_s:g} s") from None
+        except (errors.Error, OSError) as error:
+            raise Unavailable(_why(error)) from error
+        finally:
+            del self._questions[key]
+        if answer.status[0] == _NO_RESPONDER:
+            raise NoResponder("no responder for this subject")
+        return answer
 
     def new_inbox(self) -> str:
         """A subject that no one else knows."""
@@ -281,7 +305,7 @@ class Connection:
                 )
             client.check_confirmed()
             inbox = client.new_inbox()
-            client.divert(await client.subscribe(f"{inbox}.*"), self._collected)
+            client.divert(await client.subscribe(f"{inbox}.*"), self._answered)
         except BaseException as error:
             # Whatever it was, this one must not go on and reconnect by itself.
             await client.abandon()
@@ -295,17 +319,16 @@ class Connection:
         self.generation += 1
         self._up.set()
 
-    def _collected(self, subject: bytes, head: bytes, body: bytes) -> None:
-        collection = self._collections.get(subject.rpartition(b".")[2])
-        if collection is not None:
-            collection.add(RawAnswer(head, body))
+    def _answered(self, subject: bytes, head: bytes, body: bytes) -> None:
+        question = self._questions.get(subject.rpartition(b".")[2])
+        if question is not None:
+            question.add(RawAnswer(head, body))
 
     async def _lost(self) -> None:
         if self._up.is_set():
             self._up.clear()
-            self._client.fail_requests()
-            for collection in self._collections.values():
-                collection.fail()
+            for question in self._questions.values():
+                question.fail()
             if not self._ended:
                 self._journal.warning(
                     "Connection to NATS lost", event_name="backend.jetstream.connection.lost"
@@ -374,15 +397,16 @@ class Inbox:
             await self._subscription.unsubscribe()
 
 
-class _Collection:
-    """The answers to one question that has many."""
+class _Question:
+    """What was asked and is not answered yet, or with ``many`` answers not by all."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, many: bool = False) -> None:
+        self._many = many
         self.taken: list[RawAnswer] = []
         self.end: asyncio.Future[RawAnswer] = asyncio.get_running_loop().create_future()
 
     def add(self, answer: RawAnswer) -> None:
-        if b"\r\nNats-Sequence:" in answer.head:
+        if self._many and b"\r\nNats-Sequence:" in answer.head:
             self.taken.append(answer)
         elif not self.end.done():
             self.end.set_result(answer)

@@ -9,15 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aviso_server.backends.jetstream.answers import stored
 from aviso_server.backends.jetstream.configuration import StreamState
-from aviso_server.backends.jetstream.connection import (
-    BATCH_GET,
-    Connection,
-    NoResponder,
-    Refused,
-    Unavailable,
-)
+from aviso_server.backends.jetstream.connection import BATCH_GET, Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.core.json import Json, compact
 from aviso_server.core.moment import rfc3339
@@ -201,7 +194,7 @@ class Reader:
         if status == "404":
             return Page((), more=False)
         if status != "204":
-            raise _failure(status or "500", text or "unknown error")
+            raise _failure(status, text)
         pending = end.headers.get("Nats-Num-Pending", "0")
         return Page([answer.stored() for answer in answers], more=pending != "0")
 
@@ -226,13 +219,12 @@ class Reader:
         answer = await self._connection.request(
             f"$JS.API.DIRECT.GET.{stream}", compact(body), timeout_s=5.0
         )
-        headers = answer.headers or {}
-        if "Nats-Sequence" in headers:
-            return stored(headers, answer.data)
-        status = headers.get("Status", "500")
+        if b"\r\nNats-Sequence:" in answer.head:
+            return answer.stored()
+        status, text = answer.status
         if status == "404":
             return None
-        raise _failure(status, headers.get("Description", "unknown error"))
+        raise _failure(status, text)
 
 
 async def next_stored(
@@ -252,7 +244,5 @@ async def next_stored(
     return found if isinstance(found, int) else None
 
 
-def _failure(status: str, text: str) -> Unavailable | Refused:
-    if status == "503":
-        return NoResponder("no responder for this stream")
-    return Refused(int(status), 0, text)
+def _failure(status: str, text: str) -> Refused:
+    return Refused(int(status or "500"), 0, text or "unknown error")

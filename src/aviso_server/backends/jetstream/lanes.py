@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from aviso_server import tasks
 from aviso_server.backends.backend import Outcome
-from aviso_server.backends.jetstream.messages import MESSAGE_ID, Message
+from aviso_server.backends.jetstream.messages import Message
 from aviso_server.core.errors import StorageFailed
 
 TOGETHER = 16
@@ -31,8 +31,9 @@ LARGEST_BYTES = 60 * 1024
 """A larger message goes alone: writing it takes so long that nothing is gained, and NATS would
 refuse a whole batch for headers of 64 KiB."""
 
-Commit: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[Outcome] | None]]
-"""Stores messages together; None when nothing can be said about them."""
+Commit: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[Outcome | None] | None]]
+"""Stores messages together; None for those that must go alone, or for all when nothing can be said
+about them."""
 Single: TypeAlias = Callable[[Message], Awaitable[Outcome]]
 
 
@@ -153,7 +154,7 @@ class Lane:
             self._waiting.popleft()
             if place.settled.cancelled():
                 continue
-            identity = place.message.headers[MESSAGE_ID]
+            identity = place.message.key
             if identity in ids:
                 place.settle(None)  # alone, after the first: NATS says what became of that
             else:

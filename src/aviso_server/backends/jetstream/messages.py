@@ -12,7 +12,6 @@ has no place for travels in headers of our own, which the reference server ignor
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -42,18 +41,19 @@ _CLOUD = PointCloudField(name="point_cloud", required=False)
 """Reads stored clouds under the general limit: a schema's own limit may have been lowered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """What is published."""
 
     subject: str
-    headers: Mapping[str, str]
+    key: str
+    head: bytes
+    """The lines of its headers."""
     body: bytes
 
     @property
     def size(self) -> int:
         """What counts against the limits of NATS."""
-        return len(self.body) + sum([len(k) + len(v) + 4 for k, v in self.headers.items()])
+        return len(self.head) + len(self.body)
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -69,17 +69,13 @@ class Stored(msgspec.Struct, frozen=True):
 def encode(schema: Schema, notification: Notification, key: str) -> Message:
     """The message that stores a notification."""
     # What a topic means is stored with it: declarations change, and other servers may have others.
-    headers = {
-        EVENT_TYPE: _escaped(notification.event_type),
-        TOPIC: _topic(schema.key_order or ()),
-        MESSAGE_ID: key,
-    }
+    head = f"{_head(notification.event_type, schema.key_order or ())}{MESSAGE_ID}: {key}\r\n"
     if beside := _beside(schema, notification.identifier):
-        headers[IDENTIFIER] = _ascii_json(beside)
+        head += f"{IDENTIFIER}: {_ascii_json(beside)}\r\n"
     if (geometry := notification.geometry) is not None:
-        headers[BOX] = geometry.box.text
-        headers[GEOMETRY if isinstance(geometry, Area) else POINT_CLOUD] = geometry.text
-    return Message(subject(notification.tokens), headers, notification.payload)
+        place = GEOMETRY if isinstance(geometry, Area) else POINT_CLOUD
+        head += f"{BOX}: {geometry.box.text}\r\n{place}: {geometry.text}\r\n"
+    return Message(subject(notification.tokens), key, head.encode(), notification.payload)
 
 
 def decode(schema: Schema, stored: Stored) -> Entry:
@@ -131,8 +127,10 @@ def _token_fields(schema: Schema, stored: Stored, headers: Mapping[str, str]) ->
 
 
 @lru_cache(maxsize=1024)
-def _topic(names: tuple[str, ...]) -> str:
-    return ",".join(map(_escaped, names))
+def _head(event_type: str, names: tuple[str, ...]) -> str:
+    """The headers that all messages of a stream begin with."""
+    topic = ",".join(map(_escaped, names))
+    return f"{EVENT_TYPE}: {_escaped(event_type)}\r\n{TOPIC}: {topic}\r\n"
 
 
 @lru_cache(maxsize=1024)
@@ -156,6 +154,7 @@ class _Unreadable(ValueError):
     """Why a message cannot be read."""
 
 
+@lru_cache(maxsize=1024)
 def _escaped(name: str) -> str:
     return _NOT_PLAIN.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode()), name)
 
@@ -168,8 +167,7 @@ def _ascii_json(values: Mapping[str, str]) -> str:
 
 def _beside(schema: Schema, identifier: Mapping[str, str]) -> dict[str, str]:
     """The fields the subject does not name: all of them unless the schema has a ``topic``."""
-    tokens = schema.key_order or ()
-    return {name: text for name, text in identifier.items() if name not in tokens}
+    return {name: identifier[name] for name in identifier.keys() - (schema.key_order or ())}
 
 
 def _identifier(text: str) -> dict[str, str]:

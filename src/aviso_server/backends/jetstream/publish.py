@@ -6,8 +6,10 @@ batch that was refused, or about which nothing is known, every message is sent a
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -28,7 +30,7 @@ from aviso_server.backends.jetstream.connection import (
     Unavailable,
     read_answer,
 )
-from aviso_server.backends.jetstream.lanes import Lane
+from aviso_server.backends.jetstream.lanes import TOGETHER, Lane
 from aviso_server.backends.jetstream.messages import Message, encode
 from aviso_server.backends.jetstream.options import JetStreamOptions
 from aviso_server.backends.jetstream.stores import Stores
@@ -58,6 +60,9 @@ _HEADER_ROOM = 1024
 
 _MOST_LANES = 1000
 """Clients may invent event types; lanes without traffic are forgotten then."""
+
+
+_T = TypeVar("_T")
 
 
 class Publisher:
@@ -111,34 +116,13 @@ class Publisher:
     ) -> Sequence[Receipt | None]:
         """Store all or none: see ``Backend.append_together``."""
         messages = [self._message(schema, notification, key) for notification, key in items]
-        stream, unknown = schema.stream, False
-        if (fault := self._stores.refusal(stream)) is not None:
-            raise StorageFailed(NOT_SENT, details=fault.message)
-        attempts = 1 if self._stores.on_trial(stream) else self._options.publish_retry_attempts
-        for attempt in range(1, attempts + 1):
-            try:
-                receipts = await self._attempt_together(schema, messages)
-            except (SetupFailed, NoBatches) as error:
-                if unknown:
-                    raise Unacknowledged(error.details) from error
-                if isinstance(error, NoBatches):
-                    raise
-                raise StorageFailed(NOT_SENT, details=error.message) from error
-            except (Unavailable, Refused) as error:
-                unknown = unknown or isinstance(error, NoAnswer)
-                passing = not isinstance(error, Refused) or error.code in TRANSIENT | PASSING
-                final = not passing or attempt == attempts
-                fault = await self._stores.failed(stream, error, final=final)
-                if final or fault is not None:
-                    details = str(error) if fault is None else fault.message
-                    if unknown:
-                        raise Unacknowledged(details) from error
-                    raise StorageFailed(NOT_SENT, details=details) from error
-                await self._wait(attempt, error)
-            else:
-                self._stores.succeeded(stream)
-                return receipts
-        raise StorageFailed(NOT_SENT)
+        attempt = partial(self._attempt_together, schema, messages)
+        try:
+            return await self._repeat(schema.stream, attempt, TRANSIENT | PASSING)
+        except _GivenUp as end:
+            if end.unknown:
+                raise Unacknowledged(str(end)) from end
+            raise StorageFailed(NOT_SENT, details=str(end)) from end
 
     async def _attempt_together(
         self, schema: Schema, messages: Sequence[Message]
@@ -147,7 +131,7 @@ class Publisher:
         if not self._streams.takes_batches(schema):
             raise NoBatches("NATS is older than 2.12.1, or the stream lacks allow_atomic")
         try:
-            return _receipts(await self.batches.send(schema, messages), len(messages))
+            return await self._send(schema, messages)
         except NoResponder:
             self._streams.forget(schema)
             raise
@@ -177,10 +161,15 @@ class Publisher:
 
     async def _commit(
         self, schema: Schema, messages: Sequence[Message]
-    ) -> Sequence[Outcome] | None:
+    ) -> Sequence[Outcome | None] | None:
         """Store messages together; None if each must be sent alone to know what becomes of it."""
         try:
-            last = await self.batches.send(schema, messages)
+            try:
+                outcomes = await self._send(schema, messages)
+            except Refused as error:
+                if error.code != REPEATED:
+                    raise
+                outcomes = await self._send_new(schema, messages)
         except (Unavailable, Refused) as error:
             self._note_refusal(schema, error)
             fault = await self._stores.failed(schema.stream, error, final=False)
@@ -188,7 +177,23 @@ class Publisher:
                 return None
             return [StorageFailed(NOT_ACKNOWLEDGED, details=fault.message) for _ in messages]
         self._stores.succeeded(schema.stream)
-        return _receipts(last, len(messages))
+        return outcomes
+
+    async def _send_new(
+        self, schema: Schema, messages: Sequence[Message]
+    ) -> Sequence[Receipt | None]:
+        """Store together those whose ids are new, if they are enough to; None for others."""
+        known = await self.batches.known(messages)
+        new = [item for item, receipt in zip(messages, known, strict=True) if receipt is None]
+        if not TOGETHER <= len(new) < len(messages):
+            return known
+        stored = iter(await self._send(schema, new))
+        return [receipt or next(stored) for receipt in known]
+
+    async def _send(self, schema: Schema, messages: Sequence[Message]) -> Sequence[Receipt | None]:
+        """Store a batch, at consecutive sequences."""
+        end = await self.batches.send(schema, messages) + 1
+        return [Receipt(sequence) for sequence in range(end - len(messages), end)]
 
     def _note_refusal(self, schema: Schema, error: Unavailable | Refused) -> None:
         structlog.get_logger().debug(
@@ -206,34 +211,45 @@ class Publisher:
 
     async def _single(self, schema: Schema, message: Message) -> Outcome:
         try:
-            return await self._store(schema, message)
+            return await self._repeat(
+                schema.stream, partial(self._attempt, schema, message), TRANSIENT
+            )
         except AvisoError as error:
             return error
+        except _GivenUp as end:
+            said = isinstance(end.last, NoAnswer | Refused)
+            return StorageFailed(NOT_ACKNOWLEDGED if said else NOT_SENT, details=str(end))
 
-    async def _store(self, schema: Schema, message: Message) -> Receipt:
-        stream = schema.stream
+    async def _repeat(
+        self, stream: str, attempt: Callable[[], Awaitable[_T]], passing: AbstractSet[int]
+    ) -> _T:
+        """What an attempt gave that succeeded, or _GivenUp after a bounded time."""
         if (fault := self._stores.refusal(stream)) is not None:
-            raise StorageFailed(NOT_SENT, details=fault.message)
-        on_trial = self._stores.on_trial(stream)
-        attempts = 1 if on_trial else self._options.publish_retry_attempts
-        for attempt in range(1, attempts + 1):
+            raise _GivenUp(fault.message)
+        attempts = 1 if self._stores.on_trial(stream) else self._options.publish_retry_attempts
+        number, unknown = 0, False
+        while True:
+            number += 1
             try:
-                receipt = await self._attempt(schema, message)
+                result = await attempt()
+            except NoBatches as error:
+                if unknown:
+                    raise _GivenUp(error.message, unknown=True) from error
+                raise
             except SetupFailed as error:
-                raise StorageFailed(NOT_SENT, details=error.message) from error
+                raise _GivenUp(error.message, unknown=unknown) from error
             except (Unavailable, Refused) as error:
-                outer = NOT_ACKNOWLEDGED if isinstance(error, NoAnswer | Refused) else NOT_SENT
-                final = isinstance(error, Refused) and error.code not in TRANSIENT
-                final = final or attempt == attempts
+                unknown = unknown or isinstance(error, NoAnswer)
+                final = isinstance(error, Refused) and error.code not in passing
+                final = final or number >= attempts
                 fault = await self._stores.failed(stream, error, final=final)
                 if final or fault is not None:
                     details = str(error) if fault is None else fault.message
-                    raise StorageFailed(outer, details=details) from error
-                await self._wait(attempt, error)
+                    raise _GivenUp(details, error, unknown=unknown) from error
+                await self._wait(number, error)
             else:
                 self._stores.succeeded(stream)
-                return receipt
-        raise StorageFailed(NOT_SENT)
+                return result
 
     async def _attempt(self, schema: Schema, message: Message) -> Receipt:
         await self._streams.ensure(schema)
@@ -241,14 +257,14 @@ class Publisher:
             answer = await self._connection.request(
                 message.subject,
                 message.body,
-                headers=message.headers,
+                head=message.head,
                 timeout_s=self._options.pace.ack_s,
             )
         except NoResponder:
             # No stream takes the subject: it was removed, or has no leader.
             self._streams.forget(schema)
             raise
-        ack = read_answer(answer.data)
+        ack = read_answer(answer.body)
         sequence = ack.get("seq")
         if not isinstance(sequence, int):
             raise Unavailable("the acknowledgement has no sequence")
@@ -284,6 +300,12 @@ class Publisher:
         return message
 
 
-def _receipts(last: int, count: int) -> list[Receipt]:
-    """Of a batch: its sequences are consecutive."""
-    return [Receipt(sequence) for sequence in range(last - count + 1, last + 1)]
+class _GivenUp(Exception):
+    """Why nothing more is attempted."""
+
+    def __init__(self, why: str, last: Exception | None = None, *, unknown: bool = False) -> None:
+        super().__init__(why)
+        self.last = last
+        """What the last attempt failed with, if it got that far."""
+        self.unknown = unknown
+        """Whether one of the attempts may have stored something."""

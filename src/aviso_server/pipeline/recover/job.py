@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aviso_server.backends.jetstream.client import header_lines
 from aviso_server.backends.jetstream.configuration import Config, StreamState, accounted, trims
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
@@ -206,10 +207,10 @@ class _Settling:
         answer = await self._connection.request(
             line.subject,
             line.body,
-            headers={**line.headers, MESSAGE_ID: line.message_id},
+            head=header_lines({**line.headers, MESSAGE_ID: line.message_id}),
             timeout_s=ANSWER_S,
         )
-        read_answer(answer.data)
+        read_answer(answer.body)
 
     async def _message_ids(self) -> set[str]:
         """The ids of the messages that the log has now."""

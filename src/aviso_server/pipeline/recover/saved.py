@@ -87,6 +87,9 @@ def read_saved(path: Path) -> Iterator[Line]:
     with path.open("rb") as stream:
         for number, text in enumerate(stream, 1):
             try:
-                yield decoder.decode(text)
+                line = decoder.decode(text)
             except UNREADABLE as error:
                 raise AvisoError(f"line {number} of {path} cannot be read: {error}") from None
+            if any(blank in line.subject for blank in " \t\r\n"):
+                raise AvisoError(f"line {number} of {path} has a blank in its subject")
+            yield line
