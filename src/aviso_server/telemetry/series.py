@@ -57,259 +57,206 @@ class Series:
         return len(self.buckets) + 2 if self.kind is Growth.HISTOGRAM else 1
 
 
+_all: list[Series] = []
+
+
+def _counter(name: str, text: str, *labels: str) -> Series:
+    _all.append(Series(name, Growth.COUNTER, labels, text))
+    return _all[-1]
+
+
+def _gauge(name: str, kind: Growth, text: str, *labels: str) -> Series:
+    _all.append(Series(name, kind, labels, text))
+    return _all[-1]
+
+
+def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS) -> Series:
+    _all.append(Series(name, Growth.HISTOGRAM, labels, text, buckets))
+    return _all[-1]
+
+
 _STREAM = ("route", "event_type")
 _CALL = ("backend", "operation", "outcome")
 
-BUILD_INFO = Series("aviso_build_info", Growth.MIN, ("version",), "1, labelled with the version.")
-HTTP_REQUESTS = Series(
+BUILD_INFO = _gauge("aviso_build_info", Growth.MIN, "1, labelled with the version.", "version")
+LOOP_LAG = _histogram(
+    "aviso_loop_lag_seconds",
+    "How late the event loop was, sampled 40 times per second.",
+    buckets=LAGS,
+)
+HTTP_REQUESTS = _counter(
     "aviso_http_requests_total",
-    Growth.COUNTER,
-    ("route", "method", "status_code"),
     "Requests answered on the main listener.",
+    "route",
+    "method",
+    "status_code",
 )
-HTTP_DURATION = Series(
+HTTP_DURATION = _histogram(
     "aviso_http_request_duration_seconds",
-    Growth.HISTOGRAM,
-    ("route", "method"),
     "Time until the headers of the answer were ready; for streams the set-up time.",
+    "route",
+    "method",
 )
-HTTP_IN_FLIGHT = Series(
+HTTP_IN_FLIGHT = _gauge(
     "aviso_http_requests_in_flight",
     Growth.SUM,
-    ("method",),
     "Requests whose headers are not ready yet.",
+    "method",
 )
-BACKEND_OPERATIONS = Series(
-    "aviso_backend_operations_total", Growth.COUNTER, _CALL, "Calls of the backend."
-)
-BACKEND_DURATION = Series(
+BACKEND_OPERATIONS = _counter("aviso_backend_operations_total", "Calls of the backend.", *_CALL)
+BACKEND_DURATION = _histogram(
     "aviso_backend_operation_duration_seconds",
-    Growth.HISTOGRAM,
-    _CALL,
     "Duration of backend calls; operation publish is the publish latency.",
+    *_CALL,
 )
-NOTIFICATIONS = Series(
-    "aviso_notifications_total",
-    Growth.COUNTER,
-    ("event_type", "status"),
-    "Notifications sent to the server.",
-)
-SSE_ACTIVE = Series("aviso_sse_connections_active", Growth.SUM, _STREAM, "Streams open now.")
-SSE_CONNECTIONS = Series(
-    "aviso_sse_connections_total",
-    Growth.COUNTER,
-    _STREAM,
-    "Streams asked for, those that could not be set up included.",
-)
-SSE_USERS = Series(
-    "aviso_sse_unique_users_active",
-    Growth.DISTINCT,
-    ("route", "username"),
-    "Different users with an open stream; anonymous ones are not counted.",
-)
-SSE_SENT = Series(
-    "aviso_sse_events_sent_total", Growth.COUNTER, _STREAM, "Notifications written to streams."
-)
-SSE_ERRORS = Series(
-    "aviso_sse_stream_errors_total", Growth.COUNTER, _STREAM, "Error frames written to streams."
-)
-SSE_DURATION = Series(
-    "aviso_sse_connection_duration_seconds",
-    Growth.HISTOGRAM,
-    ("route",),
-    "How long streams lived.",
-    LIFETIMES,
-)
-AUTH_REQUESTS = Series(
-    "aviso_auth_requests_total", Growth.COUNTER, ("mode", "outcome"), "Credentials decided."
-)
-ECPDS_HITS = Series(
-    "aviso_ecpds_cache_hits_total", Growth.COUNTER, (), "ECPDS checks answered from the cache."
-)
-ECPDS_MISSES = Series(
-    "aviso_ecpds_cache_misses_total", Growth.COUNTER, (), "ECPDS checks that had to ask."
-)
-ECPDS_SIZE = Series("aviso_ecpds_cache_size", Growth.SUM, (), "Users in the ECPDS cache.")
-ECPDS_DECISIONS = Series(
-    "aviso_ecpds_access_decisions_total",
-    Growth.COUNTER,
-    ("outcome",),
-    "Decisions of the ECPDS check.",
-)
-ECPDS_FETCHES = Series(
-    "aviso_ecpds_fetch_total", Growth.COUNTER, ("outcome",), "Fetches from the ECPDS servers."
-)
-OTLP_FAILURES = Series(
-    "aviso_otlp_export_failures_total",
-    Growth.COUNTER,
-    (),
-    "Batches of log records not exported.",
-)
-OTLP_SUPPRESSED = Series(
-    "aviso_otlp_suppressed_log_records_total",
-    Growth.COUNTER,
-    (),
-    "Log records withheld from export because they may hold a secret.",
-)
-CONNECTED = Series(
+CONNECTED = _gauge(
     "aviso_backend_connected",
     Growth.MIN,
-    ("backend",),
     "1 while the backend can be reached; with workers, by all of them.",
+    "backend",
 )
-STORING = Series(
+RECONNECTS = _counter(
+    "aviso_backend_reconnects_total",
+    "How often the connection to the backend was restored.",
+    "backend",
+)
+STORING = _gauge(
     "aviso_backend_storing",
     Growth.MIN,
-    ("backend",),
     "1 while notifications of all configured event types can be stored, as `/ready` says.",
+    "backend",
 )
-FAULTS = Series(
+FAULTS = _gauge(
     "aviso_backend_fault",
     Growth.MAX,
-    ("backend", "reason"),
     "1 while notifications cannot be stored for this reason.",
+    "backend",
+    "reason",
 )
-STORE_BYTES = Series(
-    "aviso_store_bytes",
-    Growth.MAX,
-    (),
-    "What the store has of its limit: bytes of all streams.",
+BATCHES = _counter(
+    "aviso_backend_batches_total",
+    "Batches in which notifications were stored together.",
+    "backend",
+    "outcome",
 )
-STORE_LIMIT = Series(
-    "aviso_store_limit_bytes",
-    Growth.MAX,
-    (),
-    "Bytes beyond which NATS stores nothing, if known.",
+BATCHED = _counter(
+    "aviso_backend_batched_notifications_total",
+    "Notifications stored in such batches; all others were stored alone.",
+    "backend",
 )
-STORE_FREE = Series(
-    "aviso_store_free_bytes",
-    Growth.MAX,
-    (),
-    "Free bytes on the disk of the embedded NATS server.",
+STORE_BYTES = _gauge(
+    "aviso_store_bytes", Growth.MAX, "What the store has of its limit: bytes of all streams."
 )
-STREAM_MESSAGES = Series(
+STORE_LIMIT = _gauge(
+    "aviso_store_limit_bytes", Growth.MAX, "Bytes beyond which NATS stores nothing, if known."
+)
+STORE_FREE = _gauge(
+    "aviso_store_free_bytes", Growth.MAX, "Free bytes on the disk of the embedded NATS server."
+)
+STREAM_MESSAGES = _gauge(
     "aviso_stream_notifications",
     Growth.MAX,
-    ("event_type",),
     "Notifications that the log keeps of a configured event type.",
+    "event_type",
 )
-STREAM_BYTES = Series(
-    "aviso_stream_bytes", Growth.MAX, ("event_type",), "What they take in the log, in bytes."
+STREAM_BYTES = _gauge(
+    "aviso_stream_bytes", Growth.MAX, "What they take in the log, in bytes.", "event_type"
 )
-RECONNECTS = Series(
-    "aviso_backend_reconnects_total",
-    Growth.COUNTER,
-    ("backend",),
-    "How often the connection to the backend was restored.",
+NOTIFICATIONS = _counter(
+    "aviso_notifications_total", "Notifications sent to the server.", "event_type", "status"
 )
-BATCHES = Series(
-    "aviso_backend_batches_total",
-    Growth.COUNTER,
-    ("backend", "outcome"),
-    "Batches in which notifications were stored together.",
+SSE_ACTIVE = _gauge("aviso_sse_connections_active", Growth.SUM, "Streams open now.", *_STREAM)
+SSE_CONNECTIONS = _counter(
+    "aviso_sse_connections_total",
+    "Streams asked for, those that could not be set up included.",
+    *_STREAM,
 )
-BATCHED = Series(
-    "aviso_backend_batched_notifications_total",
-    Growth.COUNTER,
-    ("backend",),
-    "Notifications stored in such batches; all others were stored alone.",
+SSE_USERS = _gauge(
+    "aviso_sse_unique_users_active",
+    Growth.DISTINCT,
+    "Different users with an open stream; anonymous ones are not counted.",
+    "route",
+    "username",
 )
-SWITCHES = Series(
-    "aviso_sse_reader_switches_total",
-    Growth.COUNTER,
-    _STREAM,
-    "Slow readers sent back to history.",
+SSE_SENT = _counter("aviso_sse_events_sent_total", "Notifications written to streams.", *_STREAM)
+SSE_ERRORS = _counter("aviso_sse_stream_errors_total", "Error frames written to streams.", *_STREAM)
+SSE_DURATION = _histogram(
+    "aviso_sse_connection_duration_seconds", "How long streams lived.", "route", buckets=LIFETIMES
 )
-GAPS = Series(
+SWITCHES = _counter(
+    "aviso_sse_reader_switches_total", "Slow readers sent back to history.", *_STREAM
+)
+GAPS = _counter(
     "aviso_sse_history_gaps_total",
-    Growth.COUNTER,
-    _STREAM,
     "Streams that began later than asked, because the history is gone.",
+    *_STREAM,
 )
-LIMITED = Series(
-    "aviso_sse_replay_limited_total", Growth.COUNTER, _STREAM, "Replays cut by the cap."
-)
-QUEUED = Series(
+LIMITED = _counter("aviso_sse_replay_limited_total", "Replays cut by the cap.", *_STREAM)
+QUEUED = _gauge(
     "aviso_sse_queued_notifications",
     Growth.SUM,
-    (),
     "Notifications that wait in the queues of all readers.",
 )
-DEEPEST = Series(
+DEEPEST = _gauge(
     "aviso_sse_queue_depth_max",
     Growth.MAX,
-    (),
     "Notifications that wait in the longest queue of a reader.",
 )
-REPLAY_DURATION = Series(
+REPLAY_DURATION = _histogram(
     "aviso_sse_replay_duration_seconds",
-    Growth.HISTOGRAM,
-    _STREAM,
     "Time to deliver the history a stream asked for.",
-    REPLAYS,
+    *_STREAM,
+    buckets=REPLAYS,
 )
-HISTORY_READS = Series(
+HISTORY_READS = _counter(
     "aviso_history_reads_total",
-    Growth.COUNTER,
-    ("tier",),
     "Batches of history read, from memory, from the log or from the lake.",
+    "tier",
 )
-READERS_ACTIVE = Series(
-    "aviso_history_readers_active",
-    Growth.SUM,
-    (),
-    "Streams that read from the log or the lake now.",
+READERS_ACTIVE = _gauge(
+    "aviso_history_readers_active", Growth.SUM, "Streams that read from the log or the lake now."
 )
-READERS_WAITING = Series(
+READERS_WAITING = _gauge(
     "aviso_history_readers_waiting",
     Growth.SUM,
-    (),
     "Streams that wait for their turn to read from the log or the lake.",
 )
-READERS_WAIT = Series(
+READERS_WAIT = _histogram(
     "aviso_history_wait_seconds",
-    Growth.HISTOGRAM,
-    (),
     "How long streams waited for their turn, where they had to.",
-    REPLAYS,
+    buckets=REPLAYS,
 )
-AUTH_DURATION = Series(
-    "aviso_auth_duration_seconds",
-    Growth.HISTOGRAM,
-    ("mode",),
-    "Time to decide a credential.",
+AUTH_REQUESTS = _counter("aviso_auth_requests_total", "Credentials decided.", "mode", "outcome")
+AUTH_DURATION = _histogram("aviso_auth_duration_seconds", "Time to decide a credential.", "mode")
+ECPDS_HITS = _counter("aviso_ecpds_cache_hits_total", "ECPDS checks answered from the cache.")
+ECPDS_MISSES = _counter("aviso_ecpds_cache_misses_total", "ECPDS checks that had to ask.")
+ECPDS_SIZE = _gauge("aviso_ecpds_cache_size", Growth.SUM, "Users in the ECPDS cache.")
+ECPDS_DECISIONS = _counter(
+    "aviso_ecpds_access_decisions_total", "Decisions of the ECPDS check.", "outcome"
 )
-LOOP_LAG = Series(
-    "aviso_loop_lag_seconds",
-    Growth.HISTOGRAM,
-    (),
-    "How late the event loop was, sampled 40 times per second.",
-    LAGS,
+ECPDS_FETCHES = _counter("aviso_ecpds_fetch_total", "Fetches from the ECPDS servers.", "outcome")
+OTLP_FAILURES = _counter("aviso_otlp_export_failures_total", "Batches of log records not exported.")
+OTLP_SUPPRESSED = _counter(
+    "aviso_otlp_suppressed_log_records_total",
+    "Log records withheld from export because they may hold a secret.",
 )
-ARCHIVE_UP = Series("aviso_archive_up", Growth.SUM, (), "1 while the managed archive job runs.")
-ARCHIVE_LAG = Series(
+ARCHIVE_UP = _gauge("aviso_archive_up", Growth.SUM, "1 while the managed archive job runs.")
+ARCHIVE_LAG = _gauge(
     "aviso_archive_lag_notifications",
     Growth.SUM,
-    (),
     "Stored notifications that the managed archive job has not archived yet.",
 )
-ARCHIVE_LAG_SECONDS = Series(
+ARCHIVE_LAG_SECONDS = _gauge(
     "aviso_archive_lag_seconds",
     Growth.SUM,
-    (),
     "Age of the oldest notification that is not archived yet.",
 )
-ARCHIVED = Series(
+ARCHIVED = _counter(
     "aviso_archive_notifications_total",
-    Growth.COUNTER,
-    (),
     "Notifications that the managed archive job put into the lake.",
 )
-ARCHIVE_RESTARTS = Series(
-    "aviso_archive_restarts_total",
-    Growth.COUNTER,
-    (),
-    "How often the managed archive job was started again.",
+ARCHIVE_RESTARTS = _counter(
+    "aviso_archive_restarts_total", "How often the managed archive job was started again."
 )
 
 ARCHIVE = (ARCHIVE_UP, ARCHIVE_LAG, ARCHIVE_LAG_SECONDS, ARCHIVED, ARCHIVE_RESTARTS)
@@ -318,17 +265,5 @@ ARCHIVE = (ARCHIVE_UP, ARCHIVE_LAG, ARCHIVE_LAG_SECONDS, ARCHIVED, ARCHIVE_RESTA
 STORE = (STORE_BYTES, STORE_LIMIT, STORE_FREE)
 """Shown once measured: a zero would be an empty disk."""
 
-SERIES = (
-    *(BUILD_INFO, LOOP_LAG, HTTP_REQUESTS, HTTP_DURATION, HTTP_IN_FLIGHT),
-    *(BACKEND_OPERATIONS, BACKEND_DURATION, CONNECTED, RECONNECTS, STORING, FAULTS),
-    *(BATCHES, BATCHED),
-    *(*STORE, STREAM_MESSAGES, STREAM_BYTES),
-    *(NOTIFICATIONS, SSE_ACTIVE, SSE_CONNECTIONS, SSE_USERS, SSE_SENT, SSE_ERRORS, SSE_DURATION),
-    *(SWITCHES, GAPS, LIMITED, QUEUED, DEEPEST, REPLAY_DURATION, HISTORY_READS),
-    *(READERS_ACTIVE, READERS_WAITING, READERS_WAIT),
-    *(AUTH_REQUESTS, AUTH_DURATION),
-    *(ECPDS_HITS, ECPDS_MISSES, ECPDS_SIZE, ECPDS_DECISIONS, ECPDS_FETCHES),
-    *(OTLP_FAILURES, OTLP_SUPPRESSED),
-    *ARCHIVE,
-)
+SERIES = tuple(_all)
 """In the order of the page."""
