@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,12 +209,48 @@ async def test_another_process_sees_what_was_hidden(lake: Lake, place: Place) ->
 async def test_looks_that_are_asked_for_together_are_shared(place: Place) -> None:
     """A crowd of readers does not read the table once for each."""
     filled(place, [record(1)])
-    ticks = iter(range(1_000_000))
-    lake = Lake(place, refresh_s=10, clock=lambda: next(ticks) * 0.001)
+    ticks = count(1)
+    asked = threading.Event()
+
+    def clock() -> float:
+        """Each caller reads it once, and then a look, which waits here until all have asked."""
+        if threading.current_thread() is not threading.main_thread():
+            asked.wait()
+        now = next(ticks)
+        if now == 50:
+            asked.set()
+        return now
+
+    lake = Lake(place, refresh_s=10, clock=clock)
     answers = await asyncio.gather(*(lake.bounds("mars", fresh=True) for _ in range(50)))
     assert set(answers) == {LakeBounds(1, 1)}
-    # Two readings of the clock for each call, and one more for each look.
-    assert next(ticks) < 50 + 50
+    assert next(ticks) == 50 + 1 + 1
+    await lake.close()
+
+
+async def test_nobody_waits_for_a_look_of_another(place: Place) -> None:
+    """While one reader takes the next snapshot, the others have the one before."""
+    filled(place, [record(1)])
+    looking, done = threading.Event(), threading.Event()
+    now = 0.0
+
+    def clock() -> float:
+        """Callers read it, and then a look, which stays here until the test is done."""
+        if now and threading.current_thread() is not threading.main_thread():
+            looking.set()
+            done.wait()
+        return now
+
+    lake = Lake(place, refresh_s=1, clock=clock)
+    assert (await lake.bounds("mars")).through == 1
+    filled(place, [record(2)])
+    now = 5.0
+    first = asyncio.create_task(lake.bounds("mars"))
+    await asyncio.to_thread(looking.wait)
+    assert (await lake.bounds("mars")).through == 1
+    done.set()
+    assert (await first).through == 2
+    assert (await lake.bounds("mars")).through == 2
     await lake.close()
 
 

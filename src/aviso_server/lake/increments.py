@@ -8,23 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
+from aviso_server.lake.follow import Advanced, Commit, Follower, Opened
 from aviso_server.lake.layout import Place
 from aviso_server.lake.storage import LakeFailed, opener
-from aviso_server.lake.table import TABLES, find
-
-
-def renew(place: Place, name: str, table: DeltaTable | None) -> DeltaTable | None:
-    """The current table, or None if there is none yet."""
-    if table is None:
-        return find(place, name)
-    try:
-        table.update_incremental()
-    except (DeltaError, OSError):
-        # Its log may have been cleaned up past what we knew of it.
-        return find(place, name)
-    return table
+from aviso_server.lake.table import TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +36,56 @@ class Increments:
         self._most = most
         self._name = name
         self._schema = pa.schema([TABLES[name][0].field(column) for column in columns])
+        self._follower = Follower(place, name)
         self._table: DeltaTable | None = None
-        self._version = -1
-        self._known: frozenset[str] = frozenset()
+        self._count = 0
 
     @property
     def table(self) -> DeltaTable | None:
-        """The table as last seen."""
+        """The table as last opened: of this version, if there are too many rows to keep."""
         return self._table
 
     def look(self) -> Increment | None:
         """New rows; None where nothing changed."""
-        self._table = renew(self._place, self._name, self._table)
-        if self._table is None or self._table.version() == self._version:
-            return None
-        actions = pa.table(self._table.get_add_actions())
-        sizes = dict(
-            zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
-        )
-        paths = frozenset(sizes)
-        over = self._most is not None and (pc.sum(actions["num_records"]).as_py() or 0) > self._most
-        anew = over or not self._known <= paths
-        if over:
-            rows, paths = self.nothing(), frozenset(("",))  # another look reads everything
-        else:
-            new = paths if anew else paths - self._known
-            rows = self._read({path: sizes[path] for path in sorted(new)})
-        self._version, self._known = self._table.version(), paths
-        return Increment(rows, anew, over)
+        try:
+            match self._follower.look():
+                case Opened(DeltaTable() as table):
+                    return self._all(table)
+                case Advanced(commits):
+                    return self._more(commits)
+                case _:
+                    return None
+        except BaseException:
+            self._follower.forget()  # what was not taken must not count as seen
+            raise
 
     def nothing(self) -> pa.Table:
         """A table without rows."""
         return self._schema.empty_table()
+
+    def _all(self, table: DeltaTable) -> Increment:
+        self._table = table
+        actions = pa.table(table.get_add_actions())
+        self._count = pc.sum(actions["num_records"]).as_py() or 0
+        if self._over:
+            return Increment(self.nothing(), anew=True, over=True)
+        paths, sizes = actions["path"].to_pylist(), actions["size_bytes"].to_pylist()
+        return Increment(self._read(dict(zip(paths, sizes, strict=True))), anew=True)
+
+    def _more(self, commits: Sequence[Commit]) -> Increment | None:
+        added = {file.path: file.size for commit in commits for file in commit.added}
+        gone = any(commit.removed for commit in commits)
+        if not gone and not self._over:
+            rows = self._read(added)
+            self._count += rows.num_rows
+            if not self._over:
+                return Increment(rows, anew=False)
+        self._follower.forget()
+        return self.look()
+
+    @property
+    def _over(self) -> bool:
+        return self._most is not None and self._count > self._most
 
     def _read(self, sizes: Mapping[str, int]) -> pa.Table:
         source = opener(self._place, self._name)
@@ -87,7 +93,7 @@ class Increments:
         try:
             tables = [
                 pq.read_table(source(unquote(path), size), columns=names, partitioning=None)
-                for path, size in sizes.items()
+                for path, size in sorted(sizes.items())
             ]
         except (OSError, ValueError) as error:
             table = self._place.table(self._name)

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from aviso_server.core.errors import HistoryFailed
@@ -21,7 +20,7 @@ from aviso_server.core.filter import Filter
 from aviso_server.core.mark import Mark
 from aviso_server.lake.bounds import LakeBatch, LakeBounds
 from aviso_server.lake.deadletters import DeadLetterTable
-from aviso_server.lake.increments import renew
+from aviso_server.lake.follow import Follower, Opened, Outdated
 from aviso_server.lake.index import FileIndex
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.reader import Reader
@@ -34,6 +33,9 @@ THREADS = 3
 """Reads at the same time; each is short (``reader.ROWS``)."""
 
 CACHE_BYTES = 67_108_864
+
+STALE = 10
+"""Times ``refresh_s`` that a snapshot may be old while another thread takes the next one."""
 
 _T = TypeVar("_T")
 
@@ -50,6 +52,7 @@ class Lake:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._place = place
+        self._clock = clock
         self._snapshots = _Snapshots(place, refresh_s, clock)
         self._reader = Reader(RowGroups(place, cache_bytes=cache_bytes))
         self._firsts: dict[str, int] = {}
@@ -87,7 +90,8 @@ class Lake:
 
     async def event_types(self) -> list[str]:
         """Event types with archived notifications, hidden or not."""
-        return await self._in_thread(lambda: self._snapshots.newest(fresh=True).index.event_types)
+        asked = self._clock()
+        return await self._in_thread(lambda: self._snapshots.since(asked).index.event_types)
 
     async def close(self) -> None:
         """Let running reads end; those that wait are dropped."""
@@ -104,19 +108,21 @@ class Lake:
 
     def _hide(self, event_type: str, span: tuple[int, int], kind: str) -> None:
         append_tombstones(self._place, [(event_type, *span)], kind=kind)
-        self._snapshots.newest(fresh=True)
+        self._snapshots.since(self._clock())
 
     async def _ask(
         self, question: Callable[[EventTypeSnapshot], _T], event_type: str, *, fresh: bool = False
     ) -> _T:
         """The answer of a snapshot, in a thread."""
+        asked = self._clock()
 
         def answer() -> _T:
+            known = self._snapshots.since(asked) if fresh else self._snapshots.recent(asked)
             try:
-                return question(self._snapshots.of(event_type, fresh=fresh))
-            except FileGone:
-                # Compacted and vacuumed since the snapshot was taken.
-                return question(self._snapshots.of(event_type, fresh=True))
+                return question(known.of(event_type))
+            except (FileGone, Outdated):
+                # Compacted and vacuumed since the snapshot was taken, or the log cleaned up.
+                return question(self._snapshots.since(self._clock(), anew=True).of(event_type))
 
         return await self._in_thread(answer)
 
@@ -135,41 +141,49 @@ class _Snapshots:
     """The newest snapshot, shared by all threads."""
 
     def __init__(self, place: Place, refresh_s: float, clock: Callable[[], float]) -> None:
-        self._place = place
         self._refresh_s = refresh_s
         self._clock = clock
-        self._lock = threading.Lock()
-        self._table: DeltaTable | None = None
+        self._looking = threading.Lock()
+        """Held while a snapshot is taken."""
+        self._notifications = Follower(place, NOTIFICATIONS)
         self._letters = DeadLetterTable(place)
         self._tombstones = Tombstones(place)
-        self._newest: Snapshot | None = None
-        self._taken = 0.0
-        """When taking the newest one began."""
+        self._newest: tuple[Snapshot, float] | None = None
+        """And when taking it began."""
 
-    def newest(self, *, fresh: bool = False) -> Snapshot:
-        """The tables as of now, or of a moment ago."""
-        needed = self._clock() if fresh else self._clock() - self._refresh_s
-        with self._lock:
-            return self._since(needed)
+    def recent(self, now: float) -> Snapshot:
+        """The tables as of a moment ago."""
+        if self._newest is not None:
+            known, began = self._newest
+            # While another thread looks, what is known is still a good answer.
+            bound = STALE if self._looking.locked() else 1
+            if began >= now - bound * self._refresh_s:
+                return known
+        return self.since(now - self._refresh_s)
 
-    def of(self, event_type: str, *, fresh: bool = False) -> EventTypeSnapshot:
-        """An event type in that snapshot."""
-        needed = self._clock() if fresh else self._clock() - self._refresh_s
-        with self._lock:
-            return self._since(needed).of(event_type)
-
-    def _since(self, needed: float) -> Snapshot:
-        # One begun after the caller asked is fresh enough, whichever caller it was for.
-        if self._newest is None or self._taken < needed:
+    def since(self, needed: float, *, anew: bool = False) -> Snapshot:
+        """The tables as of this time or later; with ``anew`` they are opened again."""
+        with self._looking:
+            # A look begun after the caller asked is fresh enough, whichever caller it was for.
+            if self._newest is not None and self._newest[1] >= needed:
+                return self._newest[0]
             began = self._clock()
-            self._newest = self._take()
-            self._taken = began
-        return self._newest
+            if anew:
+                self._notifications.forget()
+            try:
+                taken = self._take()
+            except BaseException:
+                self._notifications.forget()  # what was not taken must not count as seen
+                raise
+            self._newest = taken, began
+            return taken
 
     def _take(self) -> Snapshot:
         # Notifications first: see Snapshot.
-        self._table = renew(self._place, NOTIFICATIONS, self._table)
-        known = None if self._newest is None else self._newest.index
-        version = -1 if self._table is None else self._table.version()
-        index = known if known is not None and known.version == version else FileIndex(self._table)
+        news = self._notifications.look()
+        index = FileIndex(None) if self._newest is None else self._newest[0].index
+        if isinstance(news, Opened):
+            index = FileIndex(news.table)
+        elif news is not None:
+            index = index.advanced(news.commits)
         return Snapshot(index, self._letters.look(), self._tombstones.look())

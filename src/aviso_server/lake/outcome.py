@@ -26,6 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from aviso_server.lake.files import remove
 from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.opened import keep_open, take_open
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import ensure, find
 
@@ -65,11 +66,11 @@ def settle(place: Place, name: str, change: Change) -> int:
     happen, or OutcomeUnknown."""
     tag = Tag()
     address = place.table(name)
-    table = ensure(place, name)
+    table = ensure(place, name, take_open(place, name))
     for _ in range(ATTEMPTS):
         seen = table.version()
         try:
-            return seen + 1 if change(table, tag) else seen
+            changed = change(table, tag)
         except (DeltaError, OSError) as error:
             table = _reopen(place, name, error)
             if (version := _tagged(table, tag, above=seen)) is not None:
@@ -79,6 +80,9 @@ def settle(place: Place, name: str, change: Change) -> int:
             if place.remote:
                 raise _unknown(address, error) from error
             raise LakeFailed(f"cannot commit to {address}: {error}") from error
+        else:
+            keep_open(place, name, table)
+            return seen + 1 if changed else seen
     raise LakeFailed(f"others commit to {address} all the time; is a second job running?")
 
 

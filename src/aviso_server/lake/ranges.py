@@ -49,6 +49,31 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def reach(self) -> int:
+        """The highest sequence of all; -1 if there are none."""
+        return int(self._reach[-1]) if len(self._reach) else -1
+
+    def chosen(self, which: "slice | Ints") -> "Ranges":
+        """Those of some parts, which stay sorted."""
+        return Ranges(
+            self.first[which],
+            self.last[which],
+            self.since[which],
+            self.until[which],
+            self.boxes[which],
+        )
+
+    def joined(self, others: "Ranges") -> "Ranges":
+        """These, and then others."""
+        return Ranges(
+            np.concatenate((self.first, others.first)),
+            np.concatenate((self.last, others.last)),
+            np.concatenate((self.since, others.since)),
+            np.concatenate((self.until, others.until)),
+            np.concatenate((self.boxes, others.boxes)),
+        )
+
     def rising(
         self, first: int, last: int, *, box: Box | None = None, since: int = -MOST
     ) -> Iterator[int]:

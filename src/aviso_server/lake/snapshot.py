@@ -22,7 +22,7 @@ class Snapshot:
     tombstones: Hidden
 
     def of(self, event_type: str) -> "EventTypeSnapshot":
-        """One event type; to be asked while the snapshot is the newest (``FileIndex.mark``)."""
+        """One event type."""
         return EventTypeSnapshot(
             event_type,
             self.index.mark(event_type),

@@ -4,7 +4,8 @@ Object stores are reached the way delta-rs reaches them, with the same options, 
 credentials serves the table and its files.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +21,14 @@ Opener: TypeAlias = Callable[[str, int | None], pa.NativeFile]
 
 class LakeFailed(AvisoError):
     """The lake cannot be read or written; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells a file from another one of the same name."""
+
+    size: int
+    changed_ns: int
 
 
 def local_folder(place: Place, name: str) -> Path | None:
@@ -53,3 +62,29 @@ def opener(place: Place, name: str) -> Opener:
         return DeltaStorageHandler(address, options, sizes).open_input_file(path)
 
     return opened
+
+
+def commit_file(version: int) -> str:
+    """The file of a table's log that made a version of it."""
+    return f"_delta_log/{version:020d}.json"
+
+
+def stamps(place: Place, name: str, paths: Sequence[str]) -> list[Stamp | None]:
+    """Files of a table, without opening them; None for those that are not there."""
+    folder = local_folder(place, name)
+    try:
+        if folder is not None:
+            return [_stamp(folder / path) for path in paths]
+        handler = DeltaStorageHandler(place.table(name), dict(place.options))
+        found = handler.get_file_info(list(paths))
+    except OSError as error:
+        raise LakeFailed(f"cannot look into {place.table(name)}: {error}") from error
+    return [Stamp(info.size, info.mtime_ns or 0) if info.is_file else None for info in found]
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        told = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Stamp(told.st_size, told.st_mtime_ns)

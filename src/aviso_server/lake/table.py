@@ -48,10 +48,13 @@ def find(place: Place, name: str) -> DeltaTable | None:
         raise LakeFailed(f"cannot open the table {place.table(name)}: {error}") from error
 
 
-def ensure(place: Place, name: str) -> DeltaTable:
-    """The table, made if it is not there; columns that are new since it was made are added."""
+def ensure(place: Place, name: str, opened: DeltaTable | None = None) -> DeltaTable:
+    """The table, made if it is not there; columns that are new since it was made are added.
+
+    It is opened unless it is given.
+    """
     schema, partition = TABLES[name]
-    table = find(place, name) or _create(place, name, schema, partition)
+    table = opened or find(place, name) or _create(place, name, schema, partition)
     known = {field.name: field.type for field in table.schema().fields}
     wanted = Schema.from_arrow(schema)
     for field in wanted.fields:

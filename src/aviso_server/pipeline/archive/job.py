@@ -21,9 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake.commit import archived_through
-from aviso_server.lake.layout import CHECKPOINTS, NOTIFICATIONS, Place
-from aviso_server.lake.table import ensure
+from aviso_server.lake.layout import CHECKPOINTS, Place
+from aviso_server.lake.marks import marks_of
 from aviso_server.pipeline.archive.progress import (
     LETTERS,
     NEWEST,
@@ -101,15 +100,17 @@ class ArchiveOptions:
 
 def look(options: ArchiveOptions) -> Known:
     """Where log and lake are now; fails at once if one of them cannot be used."""
-    table = ensure(options.place, NOTIFICATIONS)
+    marks_of(options.place, ())
     asked = read_options(options.source_options)
 
     async def answer(log: SourceLog) -> Known:
         found: dict[str, Reach] = {}
         oldest: list[int] = []
-        for name, end in (await bounds(log, asked)).items():
+        ends = await bounds(log, asked)
+        marks = marks_of(options.place, ends)
+        for name, end in ends.items():
             # Where nothing is archived yet, what the log no longer has is not lag.
-            through = archived_through(table, name) or end.first - 1
+            through = marks[name].through or end.first - 1
             found[name] = Reach(through, max(through, end.last))
             begin = max(through + 1, end.first)
             if begin <= end.last:

@@ -21,8 +21,7 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
-from aviso_server.lake.marks import read_mark
-from aviso_server.lake.table import ensure
+from aviso_server.lake.marks import marks_of
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
@@ -153,6 +152,4 @@ class ArchiveReader(StreamReader):
         self._compared = True
 
     def _marks(self, names: Iterable[str]) -> dict[str, Mark]:
-        # Opened afresh: a table that was removed meanwhile would still look unchanged.
-        table = ensure(self._place, NOTIFICATIONS)
-        return {name: read_mark(table, name) for name in names}
+        return marks_of(self._place, names)
