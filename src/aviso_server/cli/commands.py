@@ -48,6 +48,7 @@ class _Commands(LazyGroup):
 class _PipelineCommands(LazyGroup):
     summaries: ClassVar = {
         "archive": "Copy every notification from the log into the lake, each exactly once.",
+        "tables": "Keep a table for each event type, with a typed column for each field.",
         "maintain": "Merge small files of the lake, and remove what is deleted, expired or unused.",
         "audit": "Prove that the lake is complete, or list what is wrong with it.",
         "recover": "Reconcile log and lake after one of them was restored or lost; "

@@ -26,7 +26,7 @@ from aviso_server.cli.runs import RunGroup, serve_metrics
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import CHECKPOINTS, Place
-from aviso_server.pipeline.history.files import look
+from aviso_server.lake.snapshot import look
 from aviso_server.pipeline.live.alert import SCHEMA
 from aviso_server.pipeline.live.expected import BadExpectation, CyclePart, parse_expected
 from aviso_server.pipeline.live.job import LiveJob, LiveOptions, LiveOutcome, check

@@ -5,12 +5,11 @@ day, are sorted by sequence, and carry the statistics that let readers skip them
 """
 
 import contextlib
-import json
 import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from aviso_server.core.json import Json
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, RECORD, Place
+from aviso_server.lake.statistics import statistics_json
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import STATISTICS
 
@@ -160,7 +160,7 @@ class FileWriter:
                 first,
                 last,
                 target.last_ns,
-                _statistics(target),
+                statistics_json(target.rows, target.ranges, target.nulls),
             )
         )
 
@@ -240,30 +240,3 @@ def _flush(target: _Open, count: int) -> None:
 
 def _wider(one: tuple[Json, Json], other: tuple[Json, Json]) -> tuple[Json, Json]:
     return min(one[0], other[0]), max(one[1], other[1])  # type: ignore[type-var]
-
-
-def _statistics(target: _Open) -> str:
-    return json.dumps(
-        {
-            "numRecords": target.rows,
-            "minValues": {name: _low(low) for name, (low, _) in target.ranges.items()},
-            "maxValues": {name: _high(high) for name, (_, high) in target.ranges.items()},
-            "nullCount": target.nulls,
-        }
-    )
-
-
-def _low(value: object) -> object:
-    """Delta's statistics know milliseconds: rounded outwards, no row falls out of them."""
-    return value if not isinstance(value, datetime) else _milliseconds(value)
-
-
-def _high(value: object) -> object:
-    if not isinstance(value, datetime):
-        return value
-    up = timedelta(microseconds=-value.microsecond % 1000)
-    return _milliseconds(value + up)
-
-
-def _milliseconds(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -3,6 +3,7 @@
     <path>/notifications    every notification, once; partitioned by event type and day
     <path>/dead_letters     stored messages that are no notifications, with the reason
     <path>/tombstones       ranges of sequences that are deleted, wiped or lost
+    <path>/tables           one table for each event type, derived from the first (lake/typed)
     <path>/checkpoints      Spark's own bookkeeping of the archive job
 
 A table is an ordinary Delta table: any tool that reads Delta or Parquet reads it.

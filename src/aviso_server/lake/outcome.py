@@ -61,12 +61,17 @@ Change: TypeAlias = Callable[[DeltaTable, Tag], bool]
 """Reads a table and commits to it with a tag's properties; False if there is nothing to do."""
 
 
-def settle(place: Place, name: str, change: Change) -> int:
+def settle(
+    place: Place, name: str, change: Change, *, made: Callable[[], DeltaTable] | None = None
+) -> int:
     """Make a change to a table once; the version that has it. LakeFailed, and then it did not
-    happen, or OutcomeUnknown."""
+    happen, or OutcomeUnknown.
+
+    ``made`` opens a table that ``ensure`` does not know.
+    """
     tag = Tag()
     address = place.table(name)
-    table = ensure(place, name, take_open(place, name))
+    table = ensure(place, name, take_open(place, name)) if made is None else made()
     for _ in range(ATTEMPTS):
         seen = table.version()
         try:
@@ -81,13 +86,14 @@ def settle(place: Place, name: str, change: Change) -> int:
                 raise _unknown(address, error) from error
             raise LakeFailed(f"cannot commit to {address}: {error}") from error
         else:
-            keep_open(place, name, table)
+            if made is None:
+                keep_open(place, name, table)
             return seen + 1 if changed else seen
     raise LakeFailed(f"others commit to {address} all the time; is a second job running?")
 
 
-def discard(place: Place, paths: Iterable[str]) -> None:
-    """Remove files of a change to the notifications that surely did not happen.
+def discard(place: Place, paths: Iterable[str], name: str = NOTIFICATIONS) -> None:
+    """Remove files of a change to a table that surely did not happen.
 
     Those that the table refers to stay, and so do all where it cannot be asked.
     """
@@ -95,9 +101,9 @@ def discard(place: Place, paths: Iterable[str]) -> None:
     if not found:
         return
     try:
-        table = find(place, NOTIFICATIONS)
+        table = find(place, name)
         kept = set() if table is None else {unquote(path) for path in active(table)}
-        remove(files(place, NOTIFICATIONS), [path for path in found if path not in kept])
+        remove(files(place, name), [path for path in found if path not in kept])
     except (LakeFailed, DeltaError, OSError):
         return  # the sweep finds them
 

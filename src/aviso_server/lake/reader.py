@@ -94,6 +94,22 @@ class Reader:
         full = full or len(found) == limit
         return LakeBatch(found, found[-1].sequence + 1 if full else end + 1)
 
+    def rows(
+        self, archived: EventTypeSnapshot, first: int, last: int, *, columns: Columns
+    ) -> tuple[list[pa.RecordBatch], int]:
+        """Visible rows of at least a part of ``first..last``, in no order, and where it ends."""
+        last = min(last, archived.through)
+        if archived.files is None or first > last:
+            return [], last
+        taken, end = self._window(archived.files, (first, last), ROWS, None)
+        found = []
+        for group in taken:
+            (batch,) = self._groups.parts(group.path, group.number, (columns,), size=group.size)
+            there = np.asarray(batch.column("sequence"), np.int64)
+            kept = (there >= first) & (there <= end) & ~archived.hidden.mask(there)
+            found.append(batch if kept.all() else batch.filter(pa.array(kept)))
+        return found, end
+
     def first(self, archived: EventTypeSnapshot, *, least: int, since: int = -MOST) -> int | None:
         """The lowest visible sequence from ``least`` on that was stored at or after a time."""
         best = MOST

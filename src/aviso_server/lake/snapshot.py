@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from aviso_server.core.mark import Mark
-from aviso_server.lake.deadletters import DeadLetters
+from aviso_server.lake.deadletters import DeadLetters, DeadLetterTable
 from aviso_server.lake.index import FileIndex, Files
-from aviso_server.lake.tombstones import NOTHING, Hidden, Intervals
+from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.storage import LakeFailed
+from aviso_server.lake.table import find
+from aviso_server.lake.tombstones import NOTHING, Hidden, Intervals, Tombstones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,3 +51,14 @@ class EventTypeSnapshot:
     def through(self) -> int:
         """Every sequence up to here has been considered."""
         return self.mark.through
+
+
+def look(place: Place) -> Snapshot:
+    """The current lake; LakeFailed if there is none.
+
+    Tombstones are read last: a deletion writes one before anything is removed.
+    """
+    table = find(place, NOTIFICATIONS)
+    if table is None:
+        raise LakeFailed(f"there is no lake at {place.path}: no table '{NOTIFICATIONS}' in it")
+    return Snapshot(FileIndex(table), DeadLetterTable(place).look(), Tombstones(place).look())

@@ -1,6 +1,7 @@
 """The Delta tables of a lake: opened, created, and extended by the columns we write."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
@@ -54,37 +55,56 @@ def ensure(place: Place, name: str, opened: DeltaTable | None = None) -> DeltaTa
     It is opened unless it is given.
     """
     schema, partition = TABLES[name]
-    table = opened or find(place, name) or _create(place, name, schema, partition)
-    known = {field.name: field.type for field in table.schema().fields}
+    table = opened or find(place, name) or _make(place, name, schema, partition)
+    known = {item.name: item.type for item in table.schema().fields}
     wanted = Schema.from_arrow(schema)
-    for field in wanted.fields:
-        if field.name in known and known[field.name] != field.type:
+    for item in wanted.fields:
+        if item.name in known and known[item.name] != item.type:
             raise LakeFailed(
-                f"column '{field.name}' of {place.table(name)} is {known[field.name]}, "
-                f"this version writes {field.type}; use another lake.path"
+                f"column '{item.name}' of {place.table(name)} is {known[item.name]}, "
+                f"this version writes {item.type}; use another lake.path"
             )
-    missing = [field for field in wanted.fields if field.name not in known]
-    return _extend(place, name, table, missing) if missing else table
+    missing = [item for item in wanted.fields if item.name not in known]
+    return extend(place, name, table, missing) if missing else table
 
 
-def _extend(place: Place, name: str, table: DeltaTable, missing: list[Field]) -> DeltaTable:
+def extend(place: Place, name: str, table: DeltaTable, missing: Sequence[Field]) -> DeltaTable:
+    """The table with further columns; LakeFailed if they cannot be added."""
     cause: Exception | None = None
     try:
         # Existing rows have no value for them.
-        table.alter.add_columns([Field(f.name, f.type, nullable=True) for f in missing])
+        table.alter.add_columns(
+            [Field(f.name, f.type, nullable=True, metadata=f.metadata) for f in missing]
+        )
     except (DeltaError, OSError) as error:
         cause = error  # or another writer was faster: the table decides
     fresh = find(place, name)
-    there = set() if fresh is None else {field.name for field in fresh.schema().fields}
-    if fresh is None or not there.issuperset(field.name for field in missing):
+    there = set() if fresh is None else {item.name for item in fresh.schema().fields}
+    if fresh is None or not there.issuperset(item.name for item in missing):
         raise LakeFailed(f"cannot add columns to {place.table(name)}: {cause}") from cause
     return fresh
 
 
-def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ...]) -> DeltaTable:
-    configuration = {"delta.logRetentionDuration": f"interval {LOG_KEPT.days} days"}
-    if name == NOTIFICATIONS:
-        configuration["delta.dataSkippingStatsColumns"] = ",".join(STATISTICS)
+def _make(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ...]) -> DeltaTable:
+    indexed = {"delta.dataSkippingStatsColumns": ",".join(STATISTICS)}
+    about = About(f"aviso_{name}", configuration=indexed if name == NOTIFICATIONS else {})
+    return create(place, name, Schema.from_arrow(schema), partition, about)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a new table says of itself."""
+
+    title: str
+    description: str | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+def create(
+    place: Place, name: str, schema: Schema, partition: Sequence[str], about: About
+) -> DeltaTable:
+    """The table, made now unless another writer is faster; LakeFailed if it cannot be made."""
+    kept = {"delta.logRetentionDuration": f"interval {LOG_KEPT.days} days"}
     cause: Exception | None = None
     try:
         DeltaTable.create(
@@ -92,8 +112,9 @@ def _create(place: Place, name: str, schema: pa.Schema, partition: tuple[str, ..
             schema,
             mode="ignore",
             partition_by=list(partition),
-            name=f"aviso_{name}",
-            configuration=configuration,
+            name=about.title,
+            description=about.description,
+            configuration={**kept, **about.configuration},
             storage_options=dict(place.options),
             # Otherwise delta-rs makes the table a second time, as its next version.
             commit_properties=CommitProperties(max_commit_retries=0),

@@ -5,6 +5,7 @@ the ranges are merged: a million adjacent deletions are one range.
 """
 
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -73,6 +74,10 @@ class Intervals:
         if place < 0 or self.last[place] < sequence:
             return sequence
         return int(self.first[place]) - 1
+
+    def digest(self) -> int:
+        """A number by which other ranges are recognised."""
+        return zlib.crc32(self.first.tobytes() + self.last.tobytes())
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The ranges."""

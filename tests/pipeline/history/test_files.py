@@ -7,10 +7,10 @@ from support.lake import BEGIN_NS, filled, record
 
 from aviso_server.core.geometry import Area, Box
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import EventTypeSnapshot
+from aviso_server.lake.snapshot import EventTypeSnapshot, look
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
-from aviso_server.pipeline.history.files import LakeScope, address, choose_files, look
+from aviso_server.pipeline.history.files import LakeScope, address, choose_files
 
 DAY_NS = 86_400_000_000_000
 SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0))

@@ -18,8 +18,9 @@ from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import NOTIFICATION_TABLE, RECORD, Place
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.lake.typed.columns import column_names
 from aviso_server.pipeline import archived, history
-from aviso_server.pipeline.history.fields import column_names, with_fields
+from aviso_server.pipeline.history.fields import with_fields
 from aviso_server.pipeline.history.frame import FEW, TABLE, answer
 from aviso_server.pipeline.history.plan import make_plan, question
 

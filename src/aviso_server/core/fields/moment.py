@@ -37,7 +37,7 @@ class DateField(ScalarField):
 
     def canonical(self, text: str) -> str:
         """The date in the output format."""
-        date = _read_date(text)
+        date = read_date(text)
         if date is None:
             raise InvalidRequest(
                 f"Failed to parse date value for field '{self.name}'",
@@ -49,7 +49,8 @@ class DateField(ScalarField):
         return dashed if self.canonical_format == DASHED else dashed.replace("-", "")
 
 
-def _read_date(text: str) -> dt.date | None:
+def read_date(text: str) -> dt.date | None:
+    """The date that a text spells in one of the three forms, or None."""
     found = _DATE.fullmatch(text)
     if found is None:
         return None

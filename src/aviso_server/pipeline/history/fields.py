@@ -9,23 +9,21 @@
 A text that does not read as its type gives null. Places are in ``geometry`` already.
 """
 
-from collections.abc import Iterable
+import math
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from aviso_server.core.fields.field import Field, ScalarField
+from aviso_server.core.fields.field import Field
 from aviso_server.core.fields.moment import DateField
 from aviso_server.core.fields.number import FloatField, IntField
 from aviso_server.core.schema import Schema
-
-SUFFIX = "_field"
-"""Appended to the name of a field that is the name of another column already."""
+from aviso_server.lake.typed.columns import column_names
 
 # To the very end of the text: Java's $ lets a line break follow, and casts ignore blanks.
 _INT = r"\A[+-]?[0-9]+\z"
 _FLOAT = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
-_DATE = r"\A([0-9]{4})-?([0-9]{2})-?([0-9]{2})\z"
+_DATE = r"\A([0-9]{4})(-?)([0-9]{2})\2([0-9]{2})\z"
 
 
 def with_fields(rows: DataFrame, schema: Schema) -> DataFrame:
@@ -33,21 +31,6 @@ def with_fields(rows: DataFrame, schema: Schema) -> DataFrame:
     names = column_names(schema, rows.columns)
     fields = [(field, names[field.name]) for field in schema.fields if field.name in names]
     return rows.select("*", *(_value(field).alias(name) for field, name in fields))
-
-
-def column_names(schema: Schema, taken: Iterable[str]) -> dict[str, str]:
-    """The column of each field that gets one. Spark does not distinguish names by case."""
-    used = {name.lower() for name in taken}
-    names = {}
-    for field in schema.fields:
-        if not isinstance(field, ScalarField):
-            continue
-        name = field.name
-        while name.lower() in used:
-            name += SUFFIX
-        used.add(name.lower())
-        names[field.name] = name
-    return names
 
 
 def int_value(text: Column) -> Column:
@@ -66,9 +49,10 @@ def _value(field: Field) -> Column:
         case IntField():
             return int_value(text)
         case FloatField():
-            return float_value(text)
+            value = float_value(text)
+            return F.when(F.abs(value) < math.inf, value)
         case DateField():
-            dashed = F.regexp_replace(text, _DATE, "$1-$2-$3")
+            dashed = F.regexp_replace(text, _DATE, "$1-$3-$4")
             return F.when(text.rlike(_DATE), dashed.try_cast("date"))
         case _:
             return text

@@ -7,16 +7,12 @@ whose every row is hidden, are not opened. There is no Spark here.
 from dataclasses import dataclass
 
 from aviso_server.core.geometry import Box
-from aviso_server.lake.deadletters import DeadLetterTable
-from aviso_server.lake.index import FileIndex
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
 from aviso_server.lake.rowgroups import RowGroups
-from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
-from aviso_server.lake.storage import LakeFailed, local_folder
-from aviso_server.lake.table import find
-from aviso_server.lake.tombstones import Tombstones
+from aviso_server.lake.snapshot import EventTypeSnapshot
+from aviso_server.lake.storage import local_folder
 from aviso_server.pipeline.spark.hadoop import hadoop_url
 
 _GLOB = "\\{}[]*?"
@@ -35,17 +31,6 @@ class LakeScope:
     until_ns: int = MOST
     box: Box | None = None
     """What a place must share a point with; None where places do not matter."""
-
-
-def look(place: Place) -> Snapshot:
-    """The current lake; LakeFailed if there is none.
-
-    Tombstones are read last: a deletion writes one before anything is removed.
-    """
-    table = find(place, NOTIFICATIONS)
-    if table is None:
-        raise LakeFailed(f"there is no lake at {place.path}: no table '{NOTIFICATIONS}' in it")
-    return Snapshot(FileIndex(table), DeadLetterTable(place).look(), Tombstones(place).look())
 
 
 def choose_files(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:

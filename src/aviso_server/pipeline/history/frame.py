@@ -25,11 +25,11 @@ from aviso_server.lake.files import FILE_SCHEMA
 from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot, look
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import with_fields
-from aviso_server.pipeline.history.files import LakeScope, address, choose_files, look
+from aviso_server.pipeline.history.files import LakeScope, address, choose_files
 from aviso_server.pipeline.history.plan import Asked, HistoryPlan, Point, Where, make_plan, question
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK

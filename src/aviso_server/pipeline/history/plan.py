@@ -25,8 +25,8 @@ from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import EventTypeSnapshot
-from aviso_server.pipeline.history.files import LakeScope, choose_files, look, reader
+from aviso_server.lake.snapshot import EventTypeSnapshot, look
+from aviso_server.pipeline.history.files import LakeScope, choose_files, reader
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.failure import BadOption

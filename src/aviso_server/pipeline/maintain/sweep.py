@@ -16,6 +16,7 @@ from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Pl
 from aviso_server.lake.outcome import Tag, settle
 from aviso_server.lake.storage import LakeFailed, files
 from aviso_server.lake.table import find
+from aviso_server.lake.typed.table import table_names
 from aviso_server.pipeline.archive.deadletters import STAGED
 
 KEPT = "delta.deletedFileRetentionDuration"
@@ -33,7 +34,7 @@ def sweep(place: Place, keep: timedelta, *, dry_run: bool) -> list[str]:
     """Remove what nothing has referred to for ``keep``; the files, below the lake's folder."""
     hours = -(-keep // _HOUR)  # upwards: rather a little late
     swept: list[str] = []
-    for name in (NOTIFICATIONS, DEAD_LETTERS, TOMBSTONES):
+    for name in (NOTIFICATIONS, DEAD_LETTERS, TOMBSTONES, *table_names(place)):
         table = find(place, name)
         if table is None:
             continue

@@ -26,9 +26,9 @@ from aviso_server.core.expectation import PAYLOAD, ExpectedValue
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import Snapshot
+from aviso_server.lake.snapshot import Snapshot, look
 from aviso_server.pipeline.datasource import register
-from aviso_server.pipeline.history.files import LakeScope, look
+from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import snapshot_frame
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.live import alert

@@ -26,8 +26,7 @@ from aviso_server.backends.jetstream.streams import inspect_stream
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import Snapshot
-from aviso_server.pipeline.history.files import look
+from aviso_server.lake.snapshot import Snapshot, look
 from aviso_server.pipeline.recover.examine import Stand, Step, only_in_log, stand_of
 from aviso_server.pipeline.recover.saved import (
     DONE,

@@ -23,8 +23,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.ranges import MOST
-from aviso_server.lake.snapshot import Snapshot
-from aviso_server.pipeline.history.files import look
+from aviso_server.lake.snapshot import Snapshot, look
 from aviso_server.pipeline.report import gather
 from aviso_server.pipeline.report.arrivals import clocks
 from aviso_server.pipeline.report.figures import Figures, Period, empty_tables, moment

@@ -1,0 +1,126 @@
+"""Changing the files of a typed table exactly once.
+
+Rules, as for the notifications (docs/decisions/0009-exactly-once-by-marks.md)
+- A commit that adds rows carries the mark that they reach, and is made on the mark that they begin
+  after. If another writer has moved it, nothing is added.
+- A commit that replaces files is made only while all of them are part of the table.
+- Files that surely were not committed are removed; an unknown outcome removes nothing.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from aviso_server.lake.files import Written
+from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.layout import Place
+from aviso_server.lake.marks import read_mark, transactions
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
+from aviso_server.lake.storage import LakeFailed
+from aviso_server.lake.table import find
+from aviso_server.lake.typed.columns import DAY
+from aviso_server.lake.typed.table import table_name
+
+
+def append(
+    place: Place, event_type: str, written: Sequence[Written], after: int, through: int
+) -> bool:
+    """Add rows of the sequences after one mark up to another; False if another writer did."""
+    marks = transactions({event_type: through}, written)
+
+    def add(table: DeltaTable, tag: Tag) -> bool:
+        if read_mark(table, event_type).through != after:
+            return False
+        _commit(table, (), written, tag=tag, marks=marks)
+        return True
+
+    return _settle(place, event_type, written, add)
+
+
+def replace_files(
+    place: Place,
+    event_type: str,
+    removed: Sequence[TableFile],
+    written: Sequence[Written],
+    *,
+    marks: Mapping[str, int],
+    data_change: bool,
+) -> bool:
+    """Put files in the place of others; False if one of these is not there any more."""
+
+    def swap(table: DeltaTable, tag: Tag) -> bool:
+        if not active(table).issuperset(file.path for file in removed):
+            return False
+        _commit(table, removed, written, tag=tag, marks=marks, data_change=data_change)
+        return True
+
+    return _settle(place, event_type, written, swap)
+
+
+def _settle(
+    place: Place,
+    event_type: str,
+    written: Sequence[Written],
+    change: Callable[[DeltaTable, Tag], bool],
+) -> bool:
+    name, done = table_name(event_type), False
+
+    def opened() -> DeltaTable:
+        table = find(place, name)
+        if table is None:
+            raise LakeFailed(f"the table {place.table(name)} is gone")
+        return table
+
+    def decided(table: DeltaTable, tag: Tag) -> bool:
+        nonlocal done
+        done = True  # unless decided otherwise, on this version of the table
+        done = change(table, tag)
+        return done
+
+    try:
+        settle(place, name, decided, made=opened)
+    except OutcomeUnknown:
+        raise
+    except LakeFailed:
+        done = False
+        raise
+    finally:
+        if not done:
+            discard(place, [item.path for item in written], name)
+    return done
+
+
+def _commit(
+    table: DeltaTable,
+    removed: Sequence[TableFile],
+    written: Sequence[Written],
+    *,
+    tag: Tag,
+    marks: Mapping[str, int],
+    data_change: bool = True,
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    actions: list[AddAction | RemoveAction] = [
+        RemoveAction(file.name, data_change, now_ms, file.size, {DAY: file.day.isoformat()})
+        for file in removed
+    ]
+    actions += [
+        AddAction(
+            path=item.path,
+            size=item.size,
+            partition_values={DAY: item.day.isoformat()},
+            modification_time=now_ms,
+            data_change=data_change,
+            stats=item.statistics,
+        )
+        for item in written
+    ]
+    table.create_write_transaction(
+        actions,
+        mode="append",
+        schema=table.schema(),
+        partition_by=[DAY],
+        commit_properties=tag.properties(marks),
+    )

@@ -1,0 +1,72 @@
+"""The typed tables of a lake brought up to date, one event type after the other.
+
+Nothing else waits for it: the archive has committed already, and whatever fails here is reported
+and tried again in the next pass.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from deltalake.exceptions import DeltaError
+
+from aviso_server.core.schema import Schema
+from aviso_server.lake.layout import Place
+from aviso_server.lake.snapshot import EventTypeSnapshot, look
+from aviso_server.lake.storage import LakeFailed
+from aviso_server.lake.typed.update import Updated, update_steps
+from aviso_server.lake.typed.upkeep import Tidied, tidy_table
+
+
+@dataclass(slots=True)
+class Followed:
+    """What a pass did to the table of an event type."""
+
+    updated: Updated
+    tidied: Tidied = field(default_factory=Tidied)
+    problem: str | None = None
+    """Why it could not be done, or not all of it."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether there was anything to do."""
+        return bool(self.updated.rows or self.tidied != Tidied() or self.problem)
+
+
+class TypedTables:
+    """The tables, and what is known of those that need nothing."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._settled: dict[str, tuple[Schema, int, int, int]] = {}
+        """Event types whose table was found complete and clean, with what was seen of the lake:
+        opening hundreds of tables in every pass would cost more than all the rest."""
+
+    def follow(
+        self, schemas: Iterable[Schema], *, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Followed]:
+        """One pass over event types that have a schema and are archived; LakeFailed if there is no
+        lake. ``stop`` ends it between two steps."""
+        snapshot = look(self._place)
+        for schema in schemas:
+            archived = snapshot.of(schema.event_type)
+            seen = _seen(schema, archived)
+            known = self._settled.get(schema.event_type)
+            if schema.generic or not archived.through or known == seen:
+                continue
+            done = Followed(Updated(schema.event_type))
+            try:
+                for step in update_steps(self._place, schema, archived):
+                    done.updated.add(step)
+                    if stop():
+                        return
+                done.tidied = tidy_table(self._place, schema, archived)
+            except (LakeFailed, DeltaError, OSError) as error:
+                done.problem = next(iter(str(error).splitlines()), type(error).__name__)
+            if not done.changed:
+                self._settled[schema.event_type] = seen
+            yield done
+
+
+def _seen(schema: Schema, archived: EventTypeSnapshot) -> tuple[Schema, int, int, int]:
+    days = 0 if archived.files is None else len(archived.files.days.unique())
+    return schema, archived.through, archived.hidden.digest(), days
