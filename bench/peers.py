@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urlsplit
 import jwt
 from bench.crew import HOST
 from bench.figures import Skipped
-from bench.served import START_S, Conditions, cpu_s, rss_bytes, served
+from bench.served import START_S, Conditions, cpu_s, free_port, rss_bytes, served
 from bench.tree import family, listening
 from bench.wire import DISTINCT, Speech, aviso, fields, post_bytes
 
@@ -227,9 +227,3 @@ def ends(process: subprocess.Popen[bytes], within_s: float) -> bool:
 def _accepts(port: int) -> bool:
     with socket.socket() as trying:
         return trying.connect_ex((HOST, port)) == 0
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server((HOST, 0)) as held:
-        return int(held.getsockname()[1])

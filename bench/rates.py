@@ -1,7 +1,7 @@
 """The rates of a server under load: notify, replay, fan-out; and what a watcher costs in memory."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import quantiles
 
@@ -89,10 +89,14 @@ class Bench:
     def notify(self) -> Iterator[Figure | Value]:
         """Notifications per second over keep-alive connections, and how long one takes."""
         sizes = self.sizes
-        with served(self.conditions, "notify") as server, worker() as producers:
-            for connections in (1, sizes.connections):
-                job = Publish(server.port, sizes.notifications, connections)
-                yield from self._notify(server, producers, job, f"notify, {_connections(job)}")
+        for guarded, extent in ((False, ""), (True, ", access control and metrics")):
+            conditions = replace(self.conditions, guarded=guarded)
+            speech = aviso().bearing(conditions.credential)
+            with served(conditions, f"notify{extent}") as server, worker() as producers:
+                for connections in (1, sizes.connections):
+                    job = Publish(server.port, sizes.notifications, connections, speech)
+                    name = f"notify, {_connections(job)}{extent}"
+                    yield from self._notify(server, producers, job, name)
 
     def batch(self) -> Iterator[Figure | Value]:
         """The same with many notifications in each request."""

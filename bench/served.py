@@ -2,8 +2,10 @@
 
 import json
 import os
+import secrets
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,10 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import jwt
+from bench.crew import HOST
 from bench.tree import family
 
 HERE = Path(__file__).resolve().parent
 CONFIG = HERE.parent / "examples" / "config.yaml"
+
+SECRET = secrets.token_hex(32)
+HOUR_S = 3600
+AUTH: dict[str, object] = {
+    "enabled": True,
+    "mode": "trusted_proxy",
+    "jwt_secret": SECRET,
+    "admin_roles": {"bench": ["producer"]},
+}
 
 START_S = 30
 STOP_S = 35
@@ -45,6 +58,18 @@ class Conditions:
     Python's own keeps most of what it had at its peak, for the next time. That hides what is held.
     """
 
+    guarded: bool = False
+    """Whether access control and metrics are on; requests then need the ``credential``."""
+
+    @property
+    def credential(self) -> str | None:
+        """What an administrator of a guarded server sends as ``Authorization``."""
+        if not self.guarded:
+            return None
+        ends = int(time.time()) + HOUR_S
+        claims = {"exp": ends, "username": "bench", "realm": "bench", "roles": ["producer"]}
+        return f"Bearer {jwt.encode(claims, SECRET, 'HS256')}"
+
     def overrides(self, store: Path) -> dict[str, object]:
         """The settings that differ from the example file."""
         # The cap of 10 000 would cut the replay short; the load must be served whole.
@@ -56,6 +81,9 @@ class Conditions:
             # A tail that is full soon: what fills it must not look like memory that is kept.
             tail = {"memory_tail_bytes": "1Mi"}
             jetstream = {"embedded": False, "nats_url": self.nats_url, **tail}
+        guard: dict[str, object] = {}
+        if self.guarded:
+            guard = {"auth": AUTH, "metrics": {"enabled": True, "port": free_port()}}
         return {
             "application": {"host": "127.0.0.1", "port": 0},
             "logging": {"level": self.log_level},
@@ -64,6 +92,7 @@ class Conditions:
             # The whole load comes from one address.
             "limits": {"max_streams_per_address": 0},
             "lake": {"path": None, "archive": "off"},
+            **guard,
         }
 
 
@@ -109,6 +138,12 @@ def cpu_s(pid: int) -> float:
     10 ms, too coarse for short runs.
     """
     return time.clock_gettime((~pid << 3) | 2)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server((HOST, 0)) as held:
+        return int(held.getsockname()[1])
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from typing import IO
 import yaml
 from bench.crew import HOST
 from bench.figures import Value
-from bench.peers import ends, free_port
-from bench.served import CONFIG, START_S, Conditions, cpu_s, rss_bytes
+from bench.peers import ends
+from bench.served import CONFIG, START_S, Conditions, cpu_s, free_port, rss_bytes
 from bench.worker import Watch, worker
 
 WATCHERS = 1020

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle, islice
 
@@ -32,6 +32,14 @@ class Speech:
     """Notifications in a request."""
     replay: bytes = b""
     """A request for what was published; nothing if there is none."""
+
+    def bearing(self, credential: str | None) -> "Speech":
+        """The same, published with a credential."""
+        if credential is None:
+            return self
+        lines = f"\r\nAuthorization: {credential}\r\n".encode()
+        publish = tuple(each.replace(b"\r\n", lines, 1) for each in self.publish)
+        return replace(self, publish=publish)
 
 
 @cache

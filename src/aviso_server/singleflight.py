@@ -41,6 +41,10 @@ class SingleFlight(Generic[_Key, _Value]):
         """How many values are kept."""
         return len(self._kept)
 
+    def kept(self, key: _Key) -> _Value | None:
+        """The value, if it is kept."""
+        return self._kept.get(key)
+
     async def get(
         self, key: _Key, fetch: Callable[[], Coroutine[Any, Any, _Value]]
     ) -> tuple[_Value, Answered]:

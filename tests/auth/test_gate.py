@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from aviso_server.auth.access import AccessRules, Policy
-from aviso_server.auth.gate import Gate
+from aviso_server.auth.gate import Gate, NotRecognised
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import (
     Forbidden,
@@ -38,6 +38,11 @@ class Answers:
         if isinstance(self.answer, Refusal):
             raise self.answer
         return self.answer
+
+    def remembered(self, _: str) -> Identity | None:
+        if isinstance(self.answer, MalformedHeader):
+            raise self.answer
+        return None if isinstance(self.answer, Refusal) else self.answer
 
     async def close(self) -> None:
         self.closed = True
@@ -111,6 +116,26 @@ async def test_a_rejected_credential(policy: Policy, refusal: Refusal, outcome: 
     with pytest.raises(type(refusal)):
         await made.identify(policy, "x")
     assert counted.said == [("direct", outcome)]
+
+
+@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("authorization", ["x", None])
+@pytest.mark.parametrize(
+    "answer",
+    [BOSS, USER, Identity("late", "r", (), NOW_NS), Unauthorized("no"), MalformedHeader("x")],
+)
+async def test_whom_it_recognises_it_would_identify(
+    policy: Policy, authorization: str | None, answer: Identity | Refusal
+) -> None:
+    """Nobody else, under every policy, and without counting."""
+    made, answers, counted = gate(answer)
+    try:
+        recognised = made.recognise(policy, authorization)
+    except (Refusal, NotRecognised):
+        pass
+    else:
+        assert recognised == await made.identify(policy, authorization)
+        assert len(counted.said) == len(answers.asked)
 
 
 async def test_an_accepted_credential() -> None:

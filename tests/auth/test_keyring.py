@@ -10,6 +10,7 @@ from support.clock import Clock
 from support.keys import EC_KEY, OTHER_EC_KEY, RSA_KEY, jwk, pem
 
 from aviso_server.auth.keyring import FRESH_S, LOOK_S, PAUSE_S, STALE_S, KeySet, PemFile
+from aviso_server.auth.keys import Key
 from aviso_server.auth.outbound import Failed
 from aviso_server.auth.refusal import AUTH_AWAY, Unavailable
 
@@ -51,6 +52,17 @@ async def test_a_broken_file_leaves_the_keys(tmp_path: Path) -> None:
         spoil()
         clock.now += LOOK_S
         assert len(await keys.find("RS256", None)) == 1
+
+
+async def test_an_old_key_set_vouches_for_no_key() -> None:
+    """What it holds is said without fetching, so only while it need not be fetched."""
+    clock = Clock()
+    keys = KeySet(KeyService(jwk(EC_KEY, kid="1")), clock=clock)
+    (key,) = await keys.find("ES256", None)
+    assert keys.holds(key)
+    assert not keys.holds(Key("HS256", b"secret"))
+    clock.now += FRESH_S
+    assert not keys.holds(key)
 
 
 async def test_a_key_set_is_fetched_once() -> None:

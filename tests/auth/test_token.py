@@ -4,6 +4,7 @@ import json
 from base64 import urlsafe_b64encode
 from hashlib import sha256
 from hmac import digest
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -11,13 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.access import SECRET
+from support.clock import Clock
 from support.keys import EC_KEY, RSA_KEY, pem
 
 from aviso_server.auth.identity import Identity
-from aviso_server.auth.keyring import FixedKeys
+from aviso_server.auth.keyring import LOOK_S, FixedKeys, PemFile
 from aviso_server.auth.keys import Key, public_keys, shared_secret
 from aviso_server.auth.refusal import INVALID_TOKEN, Unauthorized
-from aviso_server.auth.token import TokenCheck, looks_like_token
+from aviso_server.auth.token import (
+    LEEWAY_S,
+    MAX_LENGTH,
+    MAX_REMEMBERED,
+    TokenCheck,
+    looks_like_token,
+)
 
 NOW_S = 1_772_618_400
 MISSING = "Token is missing required user claims"
@@ -226,3 +234,42 @@ async def test_deep_claims_do_not_break_the_check() -> None:
     token = jwt.api_jws.encode(b"[" * 100_000, SECRET, algorithm="HS256")
     assert (await refusal(SHARED, token))[0] == INVALID_TOKEN
     assert looks_like_token(token)
+
+
+async def test_a_good_signature_is_remembered_while_its_key_is_one(tmp_path: Path) -> None:
+    """Not beyond its end, nor when the key was withdrawn; and never the bad ones."""
+    clock, file, now_s = Clock(), tmp_path / "keys.pem", [NOW_S]
+    file.write_bytes(pem(RSA_KEY) + pem(EC_KEY))
+    checks = TokenCheck([PemFile(file, clock=clock)], now_ns=lambda: now_s[0] * 1_000_000_000)
+    token = signed({"sub": "s", "exp": NOW_S}, RSA_KEY, "RS256")
+    late = signed({"sub": "s", "exp": NOW_S - LEEWAY_S - 1}, RSA_KEY, "RS256")
+    long = signed({"sub": "s" * MAX_LENGTH, "exp": NOW_S}, RSA_KEY, "RS256")
+    assert checks.remembered(token) is None
+    known = await checks.identify(token)
+    assert checks.remembered(token) == known
+    for unknown in (token[:-4] + "AAAA", late, "\udce9.x.y", "\ud800", ""):
+        assert (await refusal(checks, unknown))[0] == INVALID_TOKEN
+        assert checks.remembered(unknown) is None
+    assert (await checks.identify(long)).username == "s" * MAX_LENGTH
+    assert checks.remembered(long) is None
+    now_s[0] += LEEWAY_S + 1
+    assert checks.remembered(token) is None
+    assert (await refusal(checks, token))[1] == "expired"
+    now_s[0] = NOW_S
+    assert checks.remembered(token) == known
+    file.write_bytes(pem(EC_KEY))
+    clock.now += LOOK_S
+    assert checks.remembered(token) is None
+    assert (await refusal(checks, token))[1] == "signature"
+
+
+async def test_remembered_tokens_are_bounded() -> None:
+    """When there are too many all are forgotten, and asked about again."""
+    checks = check(shared_secret(SECRET))
+    first = signed({"sub": "s", "exp": NOW_S})
+    await checks.identify(first)
+    for number in range(MAX_REMEMBERED):
+        await checks.identify(signed({"sub": f"s{number}", "exp": NOW_S}))
+    assert checks.remembered(first) is None
+    assert len(checks._accepted) <= MAX_REMEMBERED
+    assert (await checks.identify(first)).username == "s"

@@ -1,20 +1,19 @@
 """The short cut of notifications: answers as by the long way, and nothing else is taken."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from support.config import settings
 from support.edge import NOON_NS, Parts, edge
-from support.raw import PATIENCE_S, Answer, Wire, request, wired
+from support.raw import PATIENCE_S, request, wired
 from support.server import Client, connected
+from support.shortcut import comparable, takes_shortcut
 
 from aviso_server.backends.backend import Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
 from aviso_server.core.notification import Notification
-from aviso_server.http.connection import ClientConnection
 from aviso_server.http.shortcut import MAX_BYTES, begin
 
 PATH = "/api/v1/notification"
@@ -26,25 +25,6 @@ async def served() -> AsyncIterator[Client]:
     """A server for all tests of this module."""
     async with connected(settings()) as started:
         yield started
-
-
-def _takes_shortcut(served: Client, wire: Wire) -> bool:
-    """Whether aiohttp has seen nothing of a connection."""
-    assert served.running.live is not None
-    server = served.running.live.site._runner.server
-    assert server is not None
-    here = wire.writer.get_extra_info("sockname")
-    (found,) = (item for item in server.connections if item.peername == here)
-    assert isinstance(found, ClientConnection)
-    return found._shortcut is not None
-
-
-def _comparable(answer: Answer) -> tuple[Any, ...]:
-    """An answer without what differs from one to the next."""
-    text = re.sub(rb"[0-9a-f]{8}-[0-9a-f-]{27}|ev@\d+|\"sequence\":\d+|T[\d:]+Z", b"?", answer.body)
-    varying = ("date", "x-request-id", "content-length")
-    headers = [(name, "?" if name in varying else value) for name, value in answer.headers]
-    return answer.status, answer.version, headers, text
 
 
 @pytest.mark.parametrize(
@@ -75,10 +55,10 @@ async def test_answers_are_those_of_the_long_way(
     async with wired(served.running) as short, wired(served.running) as long:
         assert (await long.ask("GET", "/health")).status == 200  # from now on it is aiohttp's
         by_short = await short.ask("POST", PATH, body, headers)
-        assert _takes_shortcut(served, short)
-        assert not _takes_shortcut(served, long)
+        assert takes_shortcut(served, short)
+        assert not takes_shortcut(served, long)
         by_long = await long.ask("POST", PATH, body, headers)
-        assert _comparable(by_short) == _comparable(by_long)
+        assert comparable(by_short) == comparable(by_long)
         assert by_short.data["request_id"] == by_short.request_id
 
 
@@ -124,12 +104,12 @@ async def test_whatever_else_comes_is_left_to_aiohttp(served: Client, sent: byte
     async with wired(served.running) as first, wired(served.running) as second:
         assert (await first.ask("POST", PATH, GOOD)).status == 200
         assert (await second.ask("GET", "/health")).status == 200
-        assert _takes_shortcut(served, first)
+        assert takes_shortcut(served, first)
         seen = []
         for wire in (first, second):
             await wire.send(sent)
             answer = await wire.answer()
-            seen.append(_comparable(answer))
+            seen.append(comparable(answer))
             if answer.header("connection") == "close":
                 assert await wire.rest() == b""
         assert seen[0] == seen[1]

@@ -90,10 +90,12 @@ async def scrape(url: str) -> Page:
         return parsed(await response.text())
 
 
-def counting(overrides: Mapping[str, Json] | None = None) -> Settings:
+def counting(
+    overrides: Mapping[str, Json] | None = None, schemas: Mapping[str, Json] | None = None
+) -> Settings:
     """Settings with metrics on a free port, which a configuration file cannot ask for."""
     on: dict[str, Json] = {"metrics": {"enabled": True, "port": 9090}}
-    parsed_settings = settings({**on, **(overrides or {})})
+    parsed_settings = settings({**on, **(overrides or {})}, schemas=schemas)
     free = parsed_settings.metrics.model_copy(update={"port": 0})
     return replace(parsed_settings, metrics=free)
 

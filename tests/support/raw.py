@@ -53,6 +53,11 @@ class Wire:
         self.reader = reader
         self.writer = writer
 
+    @property
+    def here(self) -> object:
+        """The address of this end."""
+        return self.writer.get_extra_info("sockname")
+
     async def send(self, data: bytes) -> None:
         """Write bytes, as they are."""
         self.writer.write(data)

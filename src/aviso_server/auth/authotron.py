@@ -1,21 +1,18 @@
 """Direct mode: auth-o-tron identifies the caller (docs/authentication.md#modes).
 
 The caller's header is forwarded once; concurrent requests with the same header share the answer,
-and it is remembered for a few seconds, never beyond the token's ``exp``. The memory knows headers
-by a keyed digest only, so that it holds no password.
+and it is remembered for a few seconds, never beyond the token's ``exp``.
 """
 
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 from time import monotonic
 
 import msgspec
 import structlog
 from yarl import URL
 
-from aviso_server.auth.credential import forwardable
+from aviso_server.auth.credential import Fingerprints, forwardable
 from aviso_server.auth.identity import Authenticator, Identity
 from aviso_server.auth.outbound import Failed, Outbound, Reply, Timeouts
 from aviso_server.auth.refusal import (
@@ -65,16 +62,20 @@ class Direct:
         self._flights: SingleFlight[bytes, Identity] = SingleFlight(
             max_entries=MAX_REMEMBERED, ttl_s=self._remembered_s, clock=clock
         )
-        self._salt = secrets.token_bytes(32)
+        self._fingerprints = Fingerprints()
 
     async def identify(self, authorization: str) -> Identity:
         """Ask, unless the same was just asked."""
         header = forwardable(authorization)
         if self._address is None:
             raise Unavailable("Authentication service is not configured correctly")
-        digest = blake2b(header.encode(), key=self._salt, digest_size=32).digest()
-        identity, _ = await self._flights.get(digest, lambda: self._ask(header))
+        known_as = self._fingerprints.of(header)
+        identity, _ = await self._flights.get(known_as, lambda: self._ask(header))
         return identity
+
+    def remembered(self, authorization: str) -> Identity | None:
+        """Whom auth-o-tron named a moment ago."""
+        return self._flights.kept(self._fingerprints.of(forwardable(authorization)))
 
     async def close(self) -> None:
         """Close the connections to auth-o-tron."""

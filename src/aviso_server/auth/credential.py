@@ -1,6 +1,8 @@
 """The ``Authorization`` header, read as each mode wants it; no I/O."""
 
 import re
+import secrets
+from hashlib import blake2b
 
 from aviso_server.auth.refusal import MalformedHeader
 
@@ -20,6 +22,21 @@ def forwardable(header: str) -> str:
     if not rest.strip():
         raise MalformedHeader("Authorization header credentials cannot be empty")
     return header.strip()
+
+
+class Fingerprints:
+    """Credentials as memories know them, so that none holds a password or a token.
+
+    A keyed digest: the key is of this process alone.
+    """
+
+    def __init__(self) -> None:
+        self._salt = secrets.token_bytes(32)
+
+    def of(self, credential: str) -> bytes:
+        """What stands for a credential; any text at all, as a client may send it."""
+        text = credential.encode(errors="surrogatepass")
+        return blake2b(text, key=self._salt, digest_size=32).digest()
 
 
 def bearer_token(header: str) -> str:

@@ -23,6 +23,10 @@ _NAMED = frozenset({Policy.ADMIN, Policy.USER})
 """Policies under which a caller must be identified before anything else is checked."""
 
 
+class NotRecognised(Exception):
+    """It takes more to find out who a caller is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Authentication and authorisation together; there is none while ``auth.enabled`` is false."""
@@ -41,37 +45,46 @@ class Gate:
         On stream routes a header that cannot be read counts as none, a credential that is
         refused does not.
         """
-        if policy is Policy.PUBLIC:
-            return None
-        if authorization is None:
-            if policy in _NAMED:
-                raise Unauthorized("Authorization header is required")
+        credential = _credential(policy, authorization)
+        if credential is None:
             return None
         begun = perf_counter()
-        outcome = "success"
         try:
-            return await self._authenticate(policy, authorization)
-        except MalformedHeader as refusal:
-            if policy not in _NAMED:
-                outcome = ""
-                return None
-            outcome = refusal.outcome
-            raise
+            identity = await self.authenticator.identify(credential)
+            self._suffice(policy, identity)
         except Refusal as refusal:
-            outcome = refusal.outcome
+            if isinstance(refusal, MalformedHeader) and policy not in _NAMED:
+                return None
+            self.decided(refusal.outcome, perf_counter() - begun)
             raise
-        finally:
-            if outcome:
-                self.metrics.auth_decided(self.authenticator.mode, outcome, perf_counter() - begun)
+        self.decided("success", perf_counter() - begun)
+        return identity
 
-    async def _authenticate(self, policy: Policy, authorization: str) -> Identity:
-        """Whom a credential names, if that is enough for the policy."""
-        identity = await self.authenticator.identify(authorization)
+    def recognise(self, policy: Policy, authorization: str | None) -> Identity | None:
+        """As ``identify``, for a caller about whom nobody needs to be asked.
+
+        Raises if it is any other, and counts nothing: what is raised here, ``identify`` finds again
+        and counts, and what succeeds is ``decided`` once nothing else is in the way.
+        """
+        credential = _credential(policy, authorization)
+        if credential is None:
+            return None
+        identity = self.authenticator.remembered(credential)
+        if identity is None:
+            raise NotRecognised
+        self._suffice(policy, identity)
+        return identity
+
+    def decided(self, outcome: str, seconds: float) -> None:
+        """Count a credential."""
+        self.metrics.auth_decided(self.authenticator.mode, outcome, seconds)
+
+    def _suffice(self, policy: Policy, identity: Identity) -> None:
+        """Raise a Refusal unless a caller is enough for a policy."""
         if policy is Policy.READ and self._over(identity):
             raise Unauthorized(INVALID_TOKEN, details="expired")
         if policy is Policy.ADMIN:
             self.rules.admit_admin(identity)
-        return identity
 
     def admit(self, operation: Operation, schema: Schema, identity: Identity | None) -> None:
         """Raise Unauthorized or Forbidden unless the caller may do this to this event type."""
@@ -102,3 +115,10 @@ class Gate:
     def _over(self, identity: Identity) -> bool:
         """True for a token that only the leeway keeps alive: no stream can be opened with it."""
         return identity.expires_at_ns is not None and identity.expires_at_ns <= self.now_ns()
+
+
+def _credential(policy: Policy, authorization: str | None) -> str | None:
+    """What says who a caller is, as far as a policy wants to know; None for an anonymous one."""
+    if authorization is None and policy in _NAMED:
+        raise Unauthorized("Authorization header is required")
+    return None if policy is Policy.PUBLIC else authorization

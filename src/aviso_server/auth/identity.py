@@ -35,6 +35,13 @@ class Authenticator(Protocol):
         """
         ...
 
+    def remembered(self, authorization: str) -> Identity | None:
+        """The caller, if ``identify`` would now say the same as before without asking anybody.
+
+        None if it has to look again, MalformedHeader as there.
+        """
+        ...
+
     async def close(self) -> None:
         """Free connections; no one is identified afterwards."""
         ...

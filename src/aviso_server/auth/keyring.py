@@ -34,6 +34,10 @@ class KeySource(Protocol):
         """The keys a token may have been signed with; Unavailable if unknown."""
         ...
 
+    def holds(self, key: Key) -> bool:
+        """Whether a key that was found is still one; False also where one has to ask."""
+        ...
+
 
 class FixedKeys:
     """Keys that never change."""
@@ -44,6 +48,10 @@ class FixedKeys:
     async def find(self, algorithm: str, kid: str | None) -> tuple[Key, ...]:
         """Those that fit."""
         return fitting(self._keys, algorithm, kid)
+
+    def holds(self, key: Key) -> bool:
+        """Whether it is one of them."""
+        return key in self._keys
 
 
 class PemFile:
@@ -59,10 +67,17 @@ class PemFile:
 
     async def find(self, algorithm: str, kid: str | None) -> tuple[Key, ...]:
         """Those that fit, from the current file."""
+        return fitting(self._current(), algorithm, kid)
+
+    def holds(self, key: Key) -> bool:
+        """Whether it is in the current file."""
+        return key in self._current()
+
+    def _current(self) -> tuple[Key, ...]:
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._reload()
-        return fitting(self._keys, algorithm, kid)
+        return self._keys
 
     def _reload(self) -> None:
         try:
@@ -110,6 +125,10 @@ class KeySet:
             await self._refresh()
             found = fitting(self._keys, algorithm, kid)
         return found
+
+    def holds(self, key: Key) -> bool:
+        """Whether it is in a set that need not be fetched again."""
+        return self._age() < FRESH_S and key in self._keys
 
     @property
     def _bridged(self) -> bool:

@@ -18,6 +18,10 @@ class TrustedProxy:
         """Whom the token names."""
         return await self._tokens.identify(bearer_token(authorization))
 
+    def remembered(self, authorization: str) -> Identity | None:
+        """Whom a token names that was accepted before."""
+        return self._tokens.remembered(bearer_token(authorization))
+
     async def close(self) -> None:
         """Nothing is held."""
 

@@ -7,11 +7,13 @@ is for administrators. Unknown paths and wrong methods are answered before any c
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
 import structlog
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.access import Policy
 from aviso_server.auth.gate import Gate
@@ -31,9 +33,9 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _NEVER_NS = 253_402_300_799 * 1_000_000_000
 """The end of the year 9999, beyond which no expiry is shown."""
 
-ANYBODY: Mapping[str, str] = MappingProxyType({"username": "anonymous", "auth_realm": "none"})
+_ANYBODY: Mapping[str, str] = MappingProxyType({"username": "anonymous", "auth_realm": "none"})
 """A caller without identity, as log records show it."""
-ANYBODYS_KEYS = "anonymous"
+_ANYBODYS_KEYS = "anonymous"
 """Whom the idempotency keys of such callers belong to."""
 
 IDENTITY: web.RequestKey[Identity] = web.RequestKey("identity", Identity)
@@ -43,29 +45,38 @@ POLICIES: web.AppKey[dict[web.AbstractRoute, Policy]] = web.AppKey("policies", d
 @web.middleware
 async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Let a request through to its handler if the route's policy allows; answer refusals."""
-    gate = request.app[SERVICES].gate
+    services = request.app[SERVICES]
+    gate = services.gate
     matched = request.match_info
     if gate is None or matched.http_exception is not None:
         return await handler(request)
-    policy = request.app[POLICIES].get(matched.route, Policy.ADMIN)
+    policy = policy_of(request.app, matched.route)
     try:
         identity = await gate.identify(policy, request.headers.get("Authorization"))
         if identity is not None:
             request[IDENTITY] = identity
-            _log_resolved(request, identity)
+            log_resolved(services.journal, identity, request[REQUEST_ID], request.path)
         return await handler(request)
     except Refusal as refusal:
         _log_denied(request, refusal)
         return _refusal(gate, refusal, request[REQUEST_ID])
 
 
+def policy_of(app: web.Application, route: web.AbstractRoute) -> Policy:
+    """Who may use a route."""
+    return app[POLICIES].get(route, Policy.ADMIN)
+
+
 def actor(request: web.Request) -> Mapping[str, str]:
     """The caller, as log records show it."""
-    identity = request.get(IDENTITY)
-    trace = request.get(TRACE) or {}
+    return {**actor_of(request.get(IDENTITY)), **(request.get(TRACE) or {})}
+
+
+def actor_of(identity: Identity | None) -> Mapping[str, str]:
+    """A caller, as log records show it."""
     if identity is None:
-        return {**ANYBODY, **trace}
-    return {"username": identity.username, "auth_realm": identity.realm or "none", **trace}
+        return _ANYBODY
+    return {"username": identity.username, "auth_realm": identity.realm or "none"}
 
 
 def caller(request: web.Request) -> Caller:
@@ -78,23 +89,34 @@ def caller(request: web.Request) -> Caller:
 
 
 def key_owner(request: web.Request) -> str:
+    """Whom the idempotency keys of a request belong to."""
+    return owner_of(request.get(IDENTITY))
+
+
+def owner_of(identity: Identity | None) -> str:
     """Whom idempotency keys belong to: user and realm, or all anonymous callers together.
 
     A digest, because names may hold anything and the key is stored; the same on every node.
     """
-    identity = request.get(IDENTITY)
-    if identity is None:
-        return ANYBODYS_KEYS
-    name = msgspec.json.encode([identity.realm, identity.username])
-    return hashlib.sha256(name).hexdigest()[:32]
+    return _ANYBODYS_KEYS if identity is None else _digest(identity.realm, identity.username)
+
+
+@lru_cache(maxsize=1024)
+def _digest(*name: str | None) -> str:
+    return hashlib.sha256(msgspec.json.encode(name)).hexdigest()[:32]
 
 
 def admission(request: web.Request, operation: Operation) -> Callable[[Schema], None]:
     """A check that raises a Refusal unless the caller may do this to an event type."""
-    gate = request.app[SERVICES].gate
+    return admission_of(request.app[SERVICES].gate, request.get(IDENTITY), operation)
+
+
+def admission_of(
+    gate: Gate | None, identity: Identity | None, operation: Operation
+) -> Callable[[Schema], None]:
+    """The same of a caller who is known."""
     if gate is None:
         return _open
-    identity = request.get(IDENTITY)
     return lambda schema: gate.admit(operation, schema, identity)
 
 
@@ -156,11 +178,14 @@ def _log_denied(request: web.Request, refusal: Refusal) -> None:
     )
 
 
-def _log_resolved(request: web.Request, identity: Identity) -> None:
-    request.app[SERVICES].journal.debug(
+def log_resolved(
+    journal: FilteringBoundLogger, identity: Identity, request_id: str, path: str
+) -> None:
+    """Note whom a credential named."""
+    journal.debug(
         "Caller identified",
         event_name="auth.middleware.user.resolved",
-        request_id=request[REQUEST_ID],
+        request_id=request_id,
         username=identity.username,
-        path=request.path,
+        path=path,
     )

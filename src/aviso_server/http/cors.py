@@ -8,7 +8,7 @@ Credentials come in ``Authorization``, which a page sets itself; cookies are not
 ``Access-Control-Allow-Credentials`` is never sent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from aiohttp import hdrs, web
@@ -62,10 +62,17 @@ class Cors:
             return
         headers = response.headers
         headers.popall(hdrs.ACCESS_CONTROL_ALLOW_ORIGIN, None)
-        allowed = self.answer_to(request.headers.get(hdrs.ORIGIN))
+        for name, value in self.signature(request.headers.get(hdrs.ORIGIN)):
+            headers.add(name, value)
+
+    def signature(self, origin: str | None) -> Iterator[tuple[str, str]]:
+        """The headers that say who may read an answer; none unless there are origins."""
+        if not self.origins:
+            return
+        allowed = self.answer_to(origin)
         if allowed is not None:
-            headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = allowed
-            headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED_HEADERS
+            yield hdrs.ACCESS_CONTROL_ALLOW_ORIGIN, allowed
+            yield hdrs.ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS
         if allowed != ANY:
             # Caches must not give one origin the answer meant for another.
-            headers.add(hdrs.VARY, hdrs.ORIGIN)
+            yield hdrs.VARY, hdrs.ORIGIN

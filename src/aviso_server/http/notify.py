@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
+from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import Refusal
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import RequestError, StorageFailed
@@ -15,7 +16,7 @@ from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
 from aviso_server.core.wire import check_key, parse_request
-from aviso_server.http.access import ANYBODYS_KEYS, actor, admission, caller, key_owner
+from aviso_server.http.access import actor, admission, admission_of, caller, key_owner, owner_of
 from aviso_server.http.answers import NotificationResponse
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import JSON_TYPE, error_answer
@@ -56,13 +57,16 @@ async def notify(request: web.Request) -> web.Response:
     return web.Response(body=text, headers=JSON_TYPE)
 
 
-def store_now(services: Services, body: bytes, *, key: str | None, request_id: str) -> Published:
-    """Store a notification of anybody in a store that does not wait, or raise what is wrong."""
+def store_now(
+    services: Services, body: bytes, *, sender: Identity | None, key: str | None, request_id: str
+) -> Published:
+    """Store a notification in a store that does not wait, or raise what is wrong."""
     message = parse_request(body)
     schema = services.catalogue.find(message.event_type)
-    admit = _anybody if key is None else partial(_check_key, key)
+    admit = admission_of(services.gate, sender, Operation.NOTIFY)
     notification = notification_of(schema, message, admit)
-    storing = publish(services.backend, notification, key=key or request_id, owner=ANYBODYS_KEYS)
+    key = request_id if key is None else check_key(key)
+    storing = publish(services.backend, notification, key=key, owner=owner_of(sender))
     try:
         storing.send(None)
     except StopIteration as stored:
@@ -90,14 +94,6 @@ def accepted(
         topic=published.notification.topic,
     )
     return msgspec.json.encode(answer)
-
-
-def _anybody(_: Schema) -> None:
-    """Without access control every stream is open."""
-
-
-def _check_key(key: str, _: Schema) -> None:
-    check_key(key)
 
 
 def _admit(request: web.Request, schema: Schema) -> None:
