@@ -33,7 +33,7 @@ class Bounds:
     """How many holes lie between first and last; lets a reader notice deletions made elsewhere."""
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """What an append was given."""
 
     sequence: int

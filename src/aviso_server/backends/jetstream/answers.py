@@ -29,7 +29,7 @@ Take = Callable[[bytes, bytes, bytes], None]
 """Gets subject, headers and body of a message."""
 
 
-class RawAnswer(msgspec.Struct, frozen=True):
+class RawAnswer(msgspec.Struct, frozen=True, gc=False):
     """One message as it came."""
 
     head: bytes
@@ -98,18 +98,18 @@ class AnswerParser(Parser):
             line_end = received.find(b"\r\n", at)
             if line_end < 0:
                 break
-            # Subject, subscription, the subject to reply to if any, length of headers, of all.
-            kind, subject, number, *_, length = fields = received[at:line_end].split()
-            if number != self._mark:
+            # Kind, subject, subscription, the subject to reply to if any, of HMSG the length of the
+            # headers, length of all.
+            fields = received[at:line_end].split()
+            if fields[2] != self._mark:
                 break
             begin = line_end + 2
-            head_end, end = begin, begin + int(length)
-            if kind == b"HMSG":
-                head_end += int(fields[-2])
+            head_end = begin + int(fields[-2]) if fields[0] == b"HMSG" else begin
+            end = begin + int(fields[-1])
             if end + 2 > len(received):
                 del self.buf[:at]
                 return True
-            self.take(subject, received[begin:head_end], received[head_end:end])
+            self.take(fields[1], received[begin:head_end], received[head_end:end])
             at = end + 2
         del self.buf[:at]
         return not self.buf

@@ -22,7 +22,7 @@ from aviso_server.backends.backend import (
 from aviso_server.backends.jetstream.agreement import MarkReader
 from aviso_server.backends.jetstream.batches import Batches
 from aviso_server.backends.jetstream.condition import Condition
-from aviso_server.backends.jetstream.configuration import OURS, check_storage
+from aviso_server.backends.jetstream.configuration import OURS, Layout, check_storage
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable
 from aviso_server.backends.jetstream.decoding import EVERYTHING, decode_in_turns
 from aviso_server.backends.jetstream.density import Densities
@@ -39,6 +39,9 @@ from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.core.topic import possible_subjects
+
+PAGE = 250
+"""Messages that are asked for at once, and decoded while the next are on their way."""
 
 REMEDIES = {
     10074: "set notification_backend.jetstream.replicas to 1, or nats_url to a cluster",
@@ -189,34 +192,61 @@ class JetStreamBackend:
     ) -> Batch:
         schema = self._schema(event_type)
         try:
-            # The reader is in the middle of a stream: it waits for a lost connection as long as a
-            # tail does. Setting a stream up makes other requests, which fail at once.
-            await self._connection.until_connected(self._options.pace.outage_s)
-            messages, following = await self._messages(schema, first, last, limit, wanted)
-            # Queried after the read, so that what was removed meanwhile is known.
-            held = await self._streams.state(schema)
-            read_by = held.layout.read_by(schema)
-            entries = await decode_in_turns(read_by, messages, wanted or EVERYTHING)
-            passed = len(messages) - len(entries)
-            return Batch(entries, following, held.bounds, passed=passed)
+            return await self._read(schema, first, last, limit, wanted or EVERYTHING)
         except (Unavailable, Refused, SetupFailed) as error:
             raise HistoryFailed("Failed to read history", details=str(error)) from error
 
-    async def _messages(
-        self, schema: Schema, first: int, last: int, limit: int, wanted: Filter | None
-    ) -> tuple[Sequence[Stored], int]:
-        """A piece of the log; of what the filter cannot match, as little as possible."""
+    async def _read(
+        self, schema: Schema, first: int, last: int, limit: int, wanted: Filter
+    ) -> Batch:
+        """A piece of the log, in pages: the next one is on its way while one is decoded."""
         first = max(first, 1)
-        layout, reader = self._streams.layout(schema), self._reader
-        if wanted is not None and reader.by_subject and layout.covers(first, last):
-            subjects = possible_subjects(schema.base, wanted, layout.fields)
-            if subjects is not None and self._densities.pays(subjects):
-                messages, following = await reader.read_any(
-                    schema.stream, first, last, limit=limit, subjects=subjects
-                )
-                self._densities.note(subjects, found=len(messages), span=following - first)
-                return messages, following
-        return await reader.read(schema.stream, first, last, limit=limit)
+        layout = await self._streams.known_layout(schema)
+        read_by = layout.read_by(schema)
+        subjects = self._subjects(schema.base, layout, first, last, wanted)
+        entries, read, asked = list[Entry](), 0, min(limit, PAGE)
+        ahead = [asyncio.create_task(self._page(schema, first, last, asked, subjects))]
+        try:
+            while True:
+                messages, following = await ahead.pop()
+                read += len(messages)
+                # A page that is not full has reached the end, or the limit of bytes.
+                if following > last or read >= limit or len(messages) < asked:
+                    break
+                asked = min(limit - read, PAGE)
+                page = self._page(schema, following, last, asked, subjects)
+                ahead.append(asyncio.create_task(page))
+                entries += await decode_in_turns(read_by, messages, wanted)
+        finally:
+            await tasks.end(*ahead)
+        # Queried after the last page, so that what was removed meanwhile is known.
+        state = await self._streams.state(schema)
+        entries += await decode_in_turns(read_by, messages, wanted)
+        return Batch(entries, following, state.bounds, passed=read - len(entries))
+
+    def _subjects(
+        self, base: str, layout: Layout, first: int, last: int, wanted: Filter
+    ) -> tuple[str, str] | None:
+        """By which subjects a filter is best read; None if everything is."""
+        if not (self._reader.by_subject and layout.covers(first, last)):
+            return None
+        subjects = possible_subjects(base, wanted, layout.fields)
+        return subjects if subjects is not None and self._densities.pays(subjects) else None
+
+    async def _page(
+        self, schema: Schema, first: int, last: int, limit: int, subjects: Sequence[str] | None
+    ) -> tuple[Sequence[Stored], int]:
+        # The reader is in the middle of a stream: it waits for a lost connection as long as a
+        # tail does. Setting a stream up makes other requests, which fail at once.
+        await self._connection.until_connected(self._options.pace.outage_s)
+        reader = self._reader
+        if subjects is None:
+            return await reader.read(schema.stream, first, last, limit=limit)
+        found, following = await reader.read_any(
+            schema.stream, first, last, limit=limit, subjects=subjects
+        )
+        self._densities.note(subjects, found=len(found), span=following - first)
+        return found, following
 
     async def first_since(self, event_type: str, ns: int) -> int:
         schema = self._schema(event_type)

@@ -18,8 +18,8 @@ from aviso_server.core.moment import rfc3339
 MAX_BATCH = 1000
 """Messages the server gives to one direct get."""
 
-MAX_BATCH_BYTES = 8 * 1024 * 1024
-"""Bounds what one read can load into memory; a single larger message is still read."""
+MAX_BATCH_BYTES = 2 * 1024 * 1024
+"""Bounds what one direct get can load into memory; a single larger message is still read."""
 
 MAX_NS = 2**63 - 1
 """The last instant NATS can name."""

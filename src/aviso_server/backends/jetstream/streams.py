@@ -109,6 +109,11 @@ class Streams:
         """Where the identifier is found in what this process has seen of the stream."""
         return self._layouts.get(schema.stream, Layout())
 
+    async def known_layout(self, schema: Schema) -> Layout:
+        """The same; the stream is looked at if this process has not seen it yet."""
+        known = self._layouts.get(schema.stream)
+        return (await self.state(schema)).layout if known is None else known
+
     def note(self, schema: Schema, sequence: int) -> None:
         """Remember that a sequence was assigned: a recreated stream continues above it."""
         if sequence > self._handed_out.get(schema.stream, 0):
