@@ -65,7 +65,10 @@ class ArchiveGroup:
         "30s", "DURATION", "How long --once waits for NATS. Without --once the job waits for ever."
     )
     interval: str | None = option(
-        None, "DURATION", "Time between two commits.", otherwise="lake.archive_interval_seconds"
+        None,
+        "DURATION",
+        "Shortest time between two commits; a few notifications wait up to six times as long.",
+        otherwise="lake.archive_interval_seconds",
     )
     event_type: list[str] | None = event_type_option()
     checkpoint: str | None = option(

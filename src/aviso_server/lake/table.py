@@ -1,5 +1,6 @@
 """The Delta tables of a lake: opened, created, and extended by the columns we write."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,12 @@ STATISTICS = (
 """What files are pruned by; other columns have no useful order."""
 
 
+RETENTION = "delta.logRetentionDuration"
+_KEPT = f"interval {LOG_KEPT.days} days"
+_KEPT_BEFORE = "interval 30 days"
+"""What tables were made with once; one that somebody chose is left alone."""
+
+
 def find(place: Place, name: str) -> DeltaTable | None:
     """The current table, or None before anything was written to it."""
     try:
@@ -65,7 +72,18 @@ def ensure(place: Place, name: str, opened: DeltaTable | None = None) -> DeltaTa
                 f"this version writes {item.type}; use another lake.path"
             )
     missing = [item for item in wanted.fields if item.name not in known]
-    return extend(place, name, table, missing) if missing else table
+    if missing:
+        table = extend(place, name, table, missing)
+    if table.metadata().configuration.get(RETENTION) == _KEPT_BEFORE:
+        _shorten(table)
+    return table
+
+
+def _shorten(table: DeltaTable) -> None:
+    """Have the log of a table of an earlier version kept as long as that of a new one."""
+    # Refused because another writer was faster, it is left to the next one who comes.
+    with contextlib.suppress(DeltaError, OSError):
+        table.alter.set_table_properties({RETENTION: _KEPT})
 
 
 def extend(place: Place, name: str, table: DeltaTable, missing: Sequence[Field]) -> DeltaTable:
@@ -104,7 +122,7 @@ def create(
     place: Place, name: str, schema: Schema, partition: Sequence[str], about: About
 ) -> DeltaTable:
     """The table, made now unless another writer is faster; LakeFailed if it cannot be made."""
-    kept = {"delta.logRetentionDuration": f"interval {LOG_KEPT.days} days"}
+    kept = {RETENTION: _KEPT}
     cause: Exception | None = None
     try:
         DeltaTable.create(

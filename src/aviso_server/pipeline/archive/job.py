@@ -57,6 +57,10 @@ LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-lo
 """Where that option is, for the archive."""
 
 
+PATIENCE = 6
+"""Intervals for which a few notifications wait to be committed with others (patience)."""
+
+
 class ArchiveFailed(AvisoError):
     """The job cannot continue; the message says why in one line."""
 
@@ -72,7 +76,7 @@ class ArchiveOptions:
     """Empty is all there are, also those that appear later."""
     once: bool = False
     interval_s: float = 10.0
-    """Time between the beginnings of two micro-batches."""
+    """Shortest time between the beginnings of two micro-batches."""
     checkpoint: str | None = None
     """Where Spark keeps its books; in the lake unless said."""
     max_records: int = 200_000
@@ -188,7 +192,10 @@ class ArchiveJob(StreamingJob):
         options = self._options
         rows = (
             self._spark.readStream.format(FORMAT)
-            .options(**options.source_options, **stream_options(options.place))
+            .options(
+                **options.source_options,
+                **stream_options(options.place, patience_s=PATIENCE * options.interval_s),
+            )
             .load()
         )
         bad = fn.col(PROBLEM).isNotNull()

@@ -12,6 +12,7 @@ Rules
 
 import json
 from collections.abc import Iterable, Mapping
+from time import monotonic
 
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
@@ -22,6 +23,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.marks import marks_of
+from aviso_server.pipeline.archive.patience import Patience
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
@@ -32,7 +34,7 @@ from aviso_server.pipeline.source.ranges import FIRST, Offset, between
 from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-lake"
-LAKE, STORAGE = "lake", "storageSecrets"
+LAKE, STORAGE, PATIENCE = "lake", "storageSecrets", "patienceSeconds"
 """Our own options. Spark hides the values of options that are called secret."""
 
 
@@ -64,7 +66,10 @@ class LakeStream(Parcel, DataSource):
 
     def streamReader(self, schema: StructType) -> "ArchiveReader":  # noqa: N802 - Spark's name
         """The log, from where the lake ends."""
-        return ArchiveReader(self._place(), read_options(self._others()), schema)
+        longest_s = float(self.options.get(PATIENCE.lower()) or 0)
+        reader = ArchiveReader(self._place(), read_options(self._others()), schema)
+        reader.patience = Patience(longest_s)
+        return reader
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LakeWriter:  # noqa: FBT001, ARG002, N802 - Spark's
         """The lake."""
@@ -75,13 +80,17 @@ class LakeStream(Parcel, DataSource):
         return Place(self.options[LAKE.lower()], options)
 
     def _others(self) -> dict[str, str]:
-        ours = {LAKE.lower(), STORAGE.lower()}
+        ours = {LAKE.lower(), STORAGE.lower(), PATIENCE.lower()}
         return {name: text for name, text in self.options.items() if name.lower() not in ours}
 
 
-def stream_options(place: Place) -> dict[str, str]:
-    """The options that name the lake."""
-    return {LAKE: place.path, STORAGE: json.dumps(dict(place.options))}
+def stream_options(place: Place, *, patience_s: float = 0.0) -> dict[str, str]:
+    """The options that name the lake, and how long a few notifications may wait."""
+    return {
+        LAKE: place.path,
+        STORAGE: json.dumps(dict(place.options)),
+        PATIENCE: str(patience_s),
+    }
 
 
 class ArchiveReader(StreamReader):
@@ -94,6 +103,9 @@ class ArchiveReader(StreamReader):
         """Where the query began, if it began without a checkpoint."""
         self._compared = False
         """Whether the log was compared with the lake since the query began."""
+        self.patience = Patience(0.0)
+        self._ends: dict[str, Bounds] = {}
+        """Where every stream was at the last look."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Without a checkpoint: from where the lake ends, else from the log's beginning."""
@@ -113,7 +125,11 @@ class ArchiveReader(StreamReader):
         marks = self._check_marks(start)
         if not self._compared:
             self._compare(marks)
-        return super().latestOffset(start, limit)
+        end = super().latestOffset(start, limit)
+        # What was there when it began is archived at once.
+        if self._target is not None:
+            return end
+        return end if self.patience.due(between(start, end), self._ends, monotonic()) else start
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """What is read for a micro-batch: nothing that the lake has, and of the same log."""
@@ -130,6 +146,7 @@ class ArchiveReader(StreamReader):
         for name, mark in self._marks(empty).items():
             if mark.through > empty[name].last:
                 found[name] = Bounds(mark.through + 1, mark.through)
+        self._ends = found
         return found
 
     def _check_marks(self, start: Mapping[str, int]) -> dict[str, Mark]:

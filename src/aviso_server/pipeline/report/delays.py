@@ -74,7 +74,7 @@ def delays(
 def archived_files(spark: SparkSession, place: Place, period: Period) -> DataFrame:
     """Files that the archive added while they were fresh; ``low`` and ``high`` are storage times.
 
-    ``n`` counts the rows of the file. The log keeps commits for 30 days.
+    ``n`` counts the rows of the file. The log keeps commits for two days.
     """
     lines = (
         spark.read.schema(_LOG)
