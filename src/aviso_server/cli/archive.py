@@ -3,7 +3,10 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+
+import typer
 
 from aviso_server.cli.jobs import (
     LakeGroup,
@@ -27,6 +30,7 @@ from aviso_server.pipeline.archive.job import (
 )
 from aviso_server.pipeline.archive.metrics import ArchiveMetrics
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
+from aviso_server.pipeline.maintain.upkeep import upkeep
 from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
@@ -77,6 +81,12 @@ class ArchiveGroup:
     max_records: int = option(200000, "N", "Most notifications in one commit.", min=1)
     fail_on_data_loss: bool | None = data_loss_option(None)
     metrics_port: int | None = metrics_port_option()
+    upkeep: bool = option(
+        True,  # noqa: FBT003 - as typer wants it
+        None,
+        "Put small files of the lake together meanwhile; not with --once or --remote.",
+        "--upkeep/--no-upkeep",
+    )
     progress: Style = option("auto", "auto|live|json|none", "How progress is shown.")
 
     def options(self, settings: Settings, lake: LakeGroup) -> ArchiveOptions:
@@ -123,7 +133,14 @@ def archive(
                 metrics.show(snapshot)
                 show(snapshot)
 
-            run(options, session, report=report)
+            # Through Connect the lake may not be reachable from here.
+            beside = job.upkeep and not job.once and not session.remote
+            with upkeep(options.place, tell=_warn) if beside else nullcontext():
+                run(options, session, report=report)
+
+
+def _warn(words: str) -> None:
+    typer.echo(f"aviso-server pipeline archive: {words}", err=True)
 
 
 def run(

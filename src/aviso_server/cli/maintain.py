@@ -16,11 +16,11 @@ from aviso_server.cli.jobs import (
     event_type_option,
     pairs,
 )
-from aviso_server.cli.options import REQUIRED, flag, option
+from aviso_server.cli.options import flag, option
 from aviso_server.cli.runs import RunGroup
-from aviso_server.cli.shared import output, table
+from aviso_server.cli.shared import ConfigGroup, output, table
 from aviso_server.lake.inventory import TableFile
-from aviso_server.lake.layout import NOTIFICATIONS
+from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.pipeline.maintain import job as maintenance
 from aviso_server.pipeline.maintain.job import MaintainOptions, MaintainOutcome
 from aviso_server.pipeline.maintain.plan import MaintainPlan, MaintainPolicy
@@ -31,7 +31,7 @@ from aviso_server.settings.literals import LiteralError, duration_s, size_bytes
 EPILOG = """\
 \b
 Examples:
-  aviso-server pipeline maintain --lake var/lake --dry-run
+  aviso-server pipeline maintain --config examples/config.yaml --dry-run
   aviso-server pipeline maintain --lake var/lake
   aviso-server pipeline maintain --lake var/lake --retention mars=400d --retention '*=60d'
   aviso-server pipeline maintain --lake s3://bucket/aviso --target-size 256Mi --sort box --all
@@ -45,13 +45,6 @@ Exit code 0: done. 1: some of it could not be done, and stderr says what and why
 """
 
 _DAY_S = 86_400
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedLakeGroup(LakeGroup):
-    """A lake that no configuration names."""
-
-    lake: str = option(REQUIRED, "PATH", "Folder or URL of the lake.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +69,10 @@ class MaintainGroup:
     keep_days: float = option(7.0, "DAYS", "How long replaced files are kept for readers.", min=0)
     force: bool = flag("Allow --keep-days of less than an hour.", "--force")
 
-    def options(self, lake: LakeGroup) -> MaintainOptions:
+    def options(self, place: Place) -> MaintainOptions:
         """The job."""
         return MaintainOptions(
-            lake.existing(),
+            place,
             tuple(self.event_type or ()),
             MaintainPolicy(
                 _size(self.target_size), self.min_files, _retention(self.retention), self.everything
@@ -92,12 +85,20 @@ class MaintainGroup:
 
 
 def maintain(
-    *, lake: NamedLakeGroup, job: MaintainGroup, spark: SparkGroup, observe: RunGroup
+    *,
+    config: ConfigGroup,
+    lake: LakeGroup,
+    job: MaintainGroup,
+    spark: SparkGroup,
+    observe: RunGroup,
 ) -> None:
     """Do it and print what was done, or only what would be."""
+    if lake.lake is None and config.config is None:
+        raise typer.BadParameter("give --lake PATH, or --config FILE with lake.path in it")
     spark_options = spark.options("maintain")
+    settings = config.load_if_given()
     with observe.job("maintain") as noted:
-        options = job.options(lake)
+        options = job.options(lake.existing(settings))
         noted.reads(Dataset.at(options.place.table(NOTIFICATIONS)))
         noted.writes(*noted.inputs)
         maintenance.check(options)  # before Spark is started for nothing

@@ -48,12 +48,13 @@ def inventory(table: DeltaTable, event_types: tuple[str, ...] = ()) -> list[Tabl
         file
         for name in event_types or index.event_types
         if (files := index.files(name)) is not None
-        for file in _each(name, files)
+        for file in files_of(name, files)
     ]
     return sorted(listed, key=lambda file: (file.event_type, file.day, file.first, file.last))
 
 
-def _each(event_type: str, files: Files) -> Iterator[TableFile]:
+def files_of(event_type: str, files: Files) -> Iterator[TableFile]:
+    """The files of an event type one by one, by first sequence."""
     ranges = files.ranges
     for path, size, day, rows, first, last, since, until, box in zip(
         files.paths.to_pylist(),

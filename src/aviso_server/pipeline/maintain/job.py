@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.inventory import TableFile, inventory
-from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
+from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
@@ -38,7 +38,7 @@ from aviso_server.pipeline.maintain.plan import (
     suspects,
     wholly_hidden,
 )
-from aviso_server.pipeline.maintain.replace import Overtaken, replace_files
+from aviso_server.pipeline.maintain.replace import Overtaken, foreign_columns, replace_files
 from aviso_server.pipeline.maintain.rewrite import (
     Answer,
     Suspect,
@@ -47,11 +47,10 @@ from aviso_server.pipeline.maintain.rewrite import (
     hidden_rows,
     rewrite_files,
 )
-from aviso_server.pipeline.maintain.sweep import expire_letters, gather, sweep
+from aviso_server.pipeline.maintain.sweep import KEEP, expire_letters, gather, sweep
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import spread
 
-KEEP = timedelta(days=7)
 SHORTEST = timedelta(hours=1)
 """Horizon below which a running read or write may lose its files."""
 
@@ -116,9 +115,7 @@ def check(options: MaintainOptions) -> DeltaTable:
     table = find(options.place, NOTIFICATIONS)
     if table is None:
         raise MaintainFailed(f"there is no lake at {options.place.path}")
-    known = set(NOTIFICATION_TABLE.names)
-    foreign = sorted(item.name for item in table.schema().fields if item.name not in known)
-    if foreign:
+    if foreign := foreign_columns(table):
         raise MaintainFailed(
             f"the table has columns that this version does not write ({', '.join(foreign)}), "
             "and writing its files again would lose them"

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.files import Written
 from aviso_server.lake.inventory import TableFile
-from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
+from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
 from aviso_server.lake.storage import LakeFailed
 
@@ -49,6 +49,12 @@ def replace_files(
     except (Overtaken, LakeFailed):
         discard(place, [item.path for item in written])
         raise
+
+
+def foreign_columns(table: DeltaTable) -> list[str]:
+    """Columns that this version does not write: writing files again would lose them."""
+    known = set(NOTIFICATION_TABLE.names)
+    return sorted(item.name for item in table.schema().fields if item.name not in known)
 
 
 def _commit(

@@ -19,6 +19,9 @@ from aviso_server.lake.table import find
 from aviso_server.lake.typed.table import table_names
 from aviso_server.pipeline.archive.deadletters import STAGED
 
+KEEP = timedelta(days=7)
+"""The usual horizon."""
+
 KEPT = "delta.deletedFileRetentionDuration"
 _DEFAULT_DAYS = 7
 """How long Delta remembers by default that a file was removed."""
