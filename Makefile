@@ -142,7 +142,7 @@ wheel: setup ## Build the sdist and the wheel, and start a server from the wheel
 	@$(BIN)/python tools/wheel.py
 
 lock: setup ## Pin the newest dependencies that pyproject.toml allows
-	@$(COMPILE) --upgrade --extra build --extra otlp --extra spark -o requirements.lock pyproject.toml
+	@$(COMPILE) --upgrade --extra build --extra otlp --extra query --extra spark -o requirements.lock pyproject.toml
 	@$(COMPILE) --upgrade --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean: ## Remove what the recipes made

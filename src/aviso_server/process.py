@@ -115,22 +115,28 @@ def replace_file(
 
     A ``durable`` one is on the disk, under its name, when this returns.
     """
+    with unfinished(path) as draft, draft.open("wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(content)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    if durable:
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` if the block ends well."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        yield draft
         draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
-    if durable:
-        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from math import isfinite
 
 from hypothesis import strategies as st
 from support.lake import BEGIN_NS
@@ -153,7 +154,7 @@ def _value(text: str | None, kind: str) -> int | float | date | str | None:
     if kind == "date":
         return read_date(text)
     value = parse_float(text)
-    return None if value is None or abs(value) in (float("inf"), float("nan")) else value
+    return value if value is not None and isfinite(value) else None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

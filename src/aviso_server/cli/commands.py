@@ -42,6 +42,7 @@ class _Commands(LazyGroup):
         "serve": "Run the server until it is stopped.",
         "check": "Check the configuration and print the effective settings, or list every fault.",
         "schema": "Show the event types and their fields; with EVENT_TYPE, only that one.",
+        "query": "Ask the lake in SQL; without SQL, list its tables and columns.",
     }
 
 

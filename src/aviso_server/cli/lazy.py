@@ -15,7 +15,11 @@ from aviso_server.cli.options import ungroup
 if TYPE_CHECKING:
     from typer._click import Command, HelpFormatter
 
-NO_SPARK = "PySpark is not installed; install it with: pip install 'aviso-server[spark]'"
+_MISSING = {
+    "pyspark": "PySpark is not installed; install it with: pip install 'aviso-server[spark]'",
+    "duckdb": "DuckDB is not installed; install it with: pip install 'aviso-server[query]'",
+}
+_MISSING["py4j"] = _MISSING["pyspark"]
 
 
 def plain_app(*, group: type[TyperGroup] | None = None, **texts: str) -> typer.Typer:
@@ -65,9 +69,10 @@ def _load(name: str, summary: str) -> "Command":
     try:
         module = import_module(f"aviso_server.cli.{name}")
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+        words = _MISSING.get((error.name or "").partition(".")[0])
+        if words is None:
             raise
-        typer.echo(NO_SPARK, err=True)
+        typer.echo(words, err=True)
         raise typer.Exit(1) from None
     app = plain_app()
     app.command(name, help=summary, epilog=module.EPILOG)(ungroup(getattr(module, name)))
