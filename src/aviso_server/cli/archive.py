@@ -106,6 +106,11 @@ class ArchiveGroup:
             max_records=self.max_records,
             fail_on_data_loss=settings.lake.fail_on_data_loss if fail is None else fail,
             wait_s=wait_s,
+            expected={
+                name: schema.expectations
+                for name, schema in settings.catalogue.schemas.items()
+                if schema.expectations
+            },
         )
 
 

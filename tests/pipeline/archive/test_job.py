@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 from support.archived import archived, assert_same
 from support.farlake import block_checkpoints
 from support.lake import table_of
-from support.log import fill, log_at
+from support.log import CATALOGUE, announced, fill, log_at
 from support.nats import NatsServer
 
+from aviso_server.core.expectation import Expectations, expected_value
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
 from aviso_server.pipeline.archive.job import (
     ArchiveFailed,
@@ -95,11 +96,21 @@ def test_a_log_that_is_not_there_yet_is_waited_for(store: NatsServer, tmp_path: 
 def test_checkpoints_may_be_damaged_or_lost(
     spark: SparkSession, store: NatsServer, tmp_path: Path
 ) -> None:
-    """Once; again; without the last commit; without a checkpoint: everything once, bit by bit."""
-    options = _options(store, tmp_path, max_records=50)
+    """Once; again; without the last commit; without a checkpoint: everything once, bit by bit.
+
+    What is not as expected is counted, and archived like all else.
+    """
+    level = expected_value(CATALOGUE.schemas["storm"].by_name["level"], "level", {"lt": 50})
+    expected = {"storm": Expectations((level,), ("payload",)), "flood": Expectations()}
+    options = _options(store, tmp_path, max_records=50, expected=expected)
     _fill(store, 0, 60)
     told = _run(spark, options)
     assert (told.archived, told.lag) == (120, 0)
+    storms = [announced("storm", number) for number in range(60)]
+    assert told.unexpected == {
+        ("storm", "values.level"): sum(int(item.identifier["level"]) >= 50 for item in storms),
+        ("storm", "present.payload"): sum(item.payload == b"null" for item in storms),
+    }
     assert told.event_types == {"storm": Reach(60, 60), "flood": Reach(60, 60)}
     version = DeltaTable(options.place.table(NOTIFICATIONS)).version()
     assert (_run(spark, options)).archived == 0

@@ -124,12 +124,14 @@ def test_prometheus_sees_the_last_snapshot() -> None:
             lag_s=2.0,
             event_types={"a": Reach(1, 4)},
             committed_at=12.0,
+            unexpected={("a", "every"): 4},
         )
     )
     text = generate_latest(registry).decode()
     for line in (
         "aviso_archive_notifications_total 7.0",
         "aviso_archive_dead_letters_total 1.0",
+        'aviso_archive_unexpected_notifications_total{event_type="a",expectation="every"} 4.0',
         "aviso_archive_batches_total 2.0",
         "aviso_archive_rate 1.5",
         'aviso_archive_lag_notifications{event_type="a"} 3.0',

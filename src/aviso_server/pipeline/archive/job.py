@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.core.expectation import Expectations
 from aviso_server.lake.layout import CHECKPOINTS, Place
 from aviso_server.lake.marks import marks_of
 from aviso_server.pipeline.archive.progress import (
@@ -28,6 +29,7 @@ from aviso_server.pipeline.archive.progress import (
     NEWEST,
     OBSERVED,
     ROWS,
+    UNEXPECTED,
     ArchiveSnapshot,
     ArchiveTally,
     Known,
@@ -40,6 +42,7 @@ from aviso_server.pipeline.archive.source import (
     LakeStream,
     stream_options,
 )
+from aviso_server.pipeline.history.expected import row_tests
 from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARK, PROBLEM
@@ -84,6 +87,8 @@ class ArchiveOptions:
     fail_on_data_loss: bool = True
     wait_s: float = 30.0
     """How long ``once`` waits for NATS."""
+    expected: Mapping[str, Expectations] = field(default_factory=dict)
+    """What is expected of event types. What is not as expected is archived too, and counted."""
 
     @property
     def source_options(self) -> dict[str, str]:
@@ -165,7 +170,12 @@ class ArchiveJob(StreamingJob):
         self._spark = spark
         self._options = options
         self._tell = tell
-        self._tally = ArchiveTally(known)
+        self._tests = [
+            (name, test)
+            for name, expected in options.expected.items()
+            for test in row_tests(expected, native=True)
+        ]
+        self._tally = ArchiveTally(known, [(name, test.name) for name, test in self._tests])
         self._looks = known is not None
         """Whether log and lake can be reached from here: through Connect they may not."""
         self._given_up = False
@@ -200,11 +210,16 @@ class ArchiveJob(StreamingJob):
         )
         bad = fn.col(PROBLEM).isNotNull()
         good = fn.col(MARK).isNull() & ~bad
+        unexpected = [
+            fn.count_if(good & (fn.col("event_type") == name) & test.unexpected)
+            for name, test in self._tests
+        ]
         counted = rows.observe(
             OBSERVED,
             fn.count(fn.when(good, 1)).alias(ROWS),
             fn.count(fn.when(bad, 1)).alias(LETTERS),
             fn.max(fn.unix_micros("time")).alias(NEWEST),
+            *(count.alias(f"{UNEXPECTED}{n}") for n, count in enumerate(unexpected)),
         )
         writer = counted.writeStream.format(FORMAT).options(**stream_options(options.place))
         self._tally.started(time.time())

@@ -26,7 +26,15 @@ class ArchiveMetrics(Collector):
         )
         for name, reach in sorted(now.event_types.items()):
             lag.add_metric([name], max(0, reach.last - reach.through))
+        unexpected = CounterMetricFamily(
+            "aviso_archive_unexpected_notifications",
+            "Archived notifications that are not as expected of their event type.",
+            labels=["event_type", "expectation"],
+        )
+        for names, count in sorted(now.unexpected.items()):
+            unexpected.add_metric(names, count)
         return [
+            unexpected,
             CounterMetricFamily(
                 "aviso_archive_notifications",
                 "Notifications archived since the job was started.",

@@ -10,8 +10,8 @@ Rules
 """
 
 import json
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -22,6 +22,9 @@ OBSERVED = "archive"
 """Name under which Spark observes the counts of the job."""
 ROWS, LETTERS, NEWEST = "rows", "letters", "newest"
 """Those counts: notifications, dead letters, newest storage time in microseconds."""
+
+UNEXPECTED = "unexpected"
+"""How further counts begin, of what is not as expected; their number follows."""
 
 WINDOW_S = 30.0
 """Time over which the rate is taken."""
@@ -64,6 +67,8 @@ class ArchiveSnapshot:
     event_types: Mapping[str, Reach] = field(default_factory=dict)
     committed_at: float | None = None
     """When the last micro-batch ended, seconds since the epoch."""
+    unexpected: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Notifications that are not as expected, by event type and expectation."""
     error: str | None = None
 
     @property
@@ -86,6 +91,8 @@ def as_json(snapshot: ArchiveSnapshot) -> dict[str, Json]:
             for name, reach in sorted(snapshot.event_types.items())
         },
     }
+    if snapshot.unexpected:
+        told["unexpected"] = sum(snapshot.unexpected.values())
     if snapshot.error is not None:
         told["error"] = snapshot.error
     return told
@@ -94,10 +101,15 @@ def as_json(snapshot: ArchiveSnapshot) -> dict[str, Json]:
 class ArchiveTally:
     """Adds up what Spark reports; times are seconds since the epoch, given by the caller."""
 
-    def __init__(self, known: Known | None = None) -> None:
+    def __init__(
+        self, known: Known | None = None, expected: Sequence[tuple[str, str]] = ()
+    ) -> None:
         known = known or Known()
+        self._expected = expected
+        """Event type and expectation of every further count."""
         self._reached = dict(known.reached)
         self._archived = self._letters = self._batches = 0
+        self._unexpected: Counter[tuple[str, str]] = Counter()
         self._recent: deque[tuple[float, int]] = deque()
         self._began: float | None = None
         self._newest = known.oldest or 0.0
@@ -112,6 +124,8 @@ class ArchiveTally:
         rows = counts.get(ROWS, 0)
         self._archived += rows
         self._letters += counts.get(LETTERS, 0)
+        for number, names in enumerate(self._expected):
+            self._unexpected[names] += counts.get(f"{UNEXPECTED}{number}", 0)
         self._newest = max(self._newest, counts.get(NEWEST, 0) / 1_000_000)
         self._recent.append((now, rows))
         sources = progress.get("sources")
@@ -150,6 +164,7 @@ class ArchiveTally:
             lag_s=max(0.0, now - known) if self._behind() and known else 0.0,
             event_types=dict(self._reached),
             committed_at=self._committed_at,
+            unexpected=dict(self._unexpected),
             error=error,
         )
 

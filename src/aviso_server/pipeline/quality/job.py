@@ -10,27 +10,23 @@ newest may not be over and is not checked.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import TypeAlias
 
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.core.expectation import PAYLOAD, ExpectedValue
-from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import Snapshot, look
 from aviso_server.pipeline.datasource import register
+from aviso_server.pipeline.history.expected import row_tests
 from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import snapshot_frame
-from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.live.job import as_notifications, check_server
 from aviso_server.pipeline.quality.verdict import TABLE_NAME, QualityVerdict, as_table
@@ -112,47 +108,22 @@ def _assess(
 
 def _assess_rows(rows: DataFrame, schema: Schema) -> Iterator[QualityVerdict]:
     """Expectations of single notifications, counted in one pass."""
-    tests = [
-        *(_value_test(item) for item in schema.expectations.values),
-        *(
-            (f"present.{name}", "present", F.lit(col=True), _missing(name))
-            for name in schema.expectations.present
-        ),
-    ]
+    tests = list(row_tests(schema.expectations))
     counts = [
         column.alias(f"{what}{number}")
-        for number, (_, _, checked, bad) in enumerate(tests)
+        for number, test in enumerate(tests)
         for what, column in (
-            ("checked", F.count_if(checked)),
-            ("bad", F.count_if(bad)),
-            ("first", F.min(F.when(bad, F.col("sequence")))),
+            ("checked", F.count_if(test.checked)),
+            ("bad", F.count_if(test.unexpected)),
+            ("first", F.min(F.when(test.unexpected, F.col("sequence")))),
         )
     ]
     (found,) = rows.agg(*counts).collect()
-    for number, (key, text, _, _) in enumerate(tests):
+    for number, test in enumerate(tests):
         first = found[f"first{number}"]
         example = None if first is None else f"{schema.event_type}@{first}"
         checked, bad = found[f"checked{number}"], found[f"bad{number}"]
-        yield QualityVerdict(schema.event_type, key, text, checked, bad, example)
-
-
-def _value_test(item: ExpectedValue) -> tuple[str, str, Column, Column]:
-    """Its name and text, which rows are checked, and which of them are not as expected."""
-    has = F.col("identifier")[item.field].isNotNull()
-    return f"values.{item.field}", item.text, has, has & ~reduce(or_, map(matches, item.any_of))
-
-
-def _missing(name: str) -> Column:
-    if name in (POLYGON, POINT_CLOUD):
-        return F.col("geometry").isNull()
-    head, _, path = name.partition(".")
-    if head != PAYLOAD:
-        return F.col("identifier")[name].isNull()
-    payload = F.coalesce("payload", F.lit("null"))
-    if not path:
-        return payload == "null"
-    steps = "".join(f"['{step}']" for step in path.split("."))
-    return F.get_json_object(payload, f"${steps}").isNull()
+        yield QualityVerdict(schema.event_type, test.name, test.expected, checked, bad, example)
 
 
 def _assess_age(view: Snapshot, schema: Schema, every_s: int, now: datetime) -> QualityVerdict:
