@@ -14,6 +14,9 @@ import yaml
 
 from aviso_server.core.json import Json
 
+START_S = 120
+"""Far more than a start takes: it only bounds a failing test."""
+
 
 class ServerProcess:
     """``aviso-server serve`` on a port the system picked."""
@@ -43,7 +46,7 @@ class ServerProcess:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._started.wait(30) or not self.url:
+        if not self._started.wait(START_S) or not self.url:
             self.kill()
             raise AssertionError("the server did not start:\n" + "".join(self._lines))
 

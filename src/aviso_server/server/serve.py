@@ -8,11 +8,11 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 import structlog
@@ -103,12 +103,19 @@ def run(
 
     With ``origin``, SIGHUP reads the configuration again.
     """
+    return run_logged(settings, lambda export: _serve(settings, origin, export, started))
+
+
+def run_logged(
+    settings: Settings, serve: Callable[[Export | None], Coroutine[Any, Any, None]]
+) -> int:
+    """Run it to its end, with the log set up; the process's exit code."""
     try:
         with (
             logged(settings) as export,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
-            runner.run(_serve(settings, origin, export, started))
+            runner.run(serve(export))
     except StartFailed as error:
         report_failed_start(error)
         return 1

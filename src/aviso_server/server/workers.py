@@ -55,7 +55,7 @@ from aviso_server.server.serve import (
     logged,
     metrics_listener,
     reloads,
-    report_failed_start,
+    run_logged,
     serving,
     settle_memory,
     start_log,
@@ -86,16 +86,10 @@ def run(
     origin: Origin | None = None,
 ) -> int:
     """Serve with several processes until asked to stop; the exit code."""
-    try:
-        with (
-            logged(settings) as export,
-            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-        ):
-            runner.run(_supervise(settings, count, started, Renewal(settings, origin, export)))
-    except StartFailed as error:
-        report_failed_start(error)
-        return 1
-    return 0
+    return run_logged(
+        settings,
+        lambda export: _supervise(settings, count, started, Renewal(settings, origin, export)),
+    )
 
 
 @dataclass(slots=True)

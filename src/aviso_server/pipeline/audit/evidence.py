@@ -65,10 +65,6 @@ EVIDENCE = pa.schema(
         ("text", pa.string()),
     ]
 )
-SPARK_EVIDENCE = (
-    "event_type string, block bigint, what string, first bigint, last bigint, count bigint, "
-    "hashes binary, begin_ns bigint, end_ns bigint, text string"
-)
 
 
 @dataclass(frozen=True, slots=True)

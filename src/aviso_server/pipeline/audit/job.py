@@ -24,6 +24,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
@@ -35,7 +36,7 @@ from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Hidden, Tombstones
 from aviso_server.pipeline.audit.evidence import (
-    SPARK_EVIDENCE,
+    EVIDENCE,
     Finding,
     Rows,
     cap_findings,
@@ -58,8 +59,8 @@ from aviso_server.pipeline.source.plan import event_types as known_types
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import spread
 
-_VERDICT = "event_type string, block bigint, tally binary, edges array<bigint>, findings binary"
-_VERDICT_ARROW = pa.schema(
+_EVIDENCE = from_arrow_schema(EVIDENCE)
+_VERDICT = pa.schema(
     [
         ("event_type", pa.string()),
         ("block", pa.int64()),
@@ -182,7 +183,7 @@ def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
     verdicts = (
         reduce(lambda one, other: one.unionAll(other), evidence)
         .groupBy("event_type", "block")
-        .applyInArrow(_verdicts, _VERDICT)
+        .applyInArrow(_verdicts, from_arrow_schema(_VERDICT))
     )
     audited = {
         item.event_type: Audited(item.event_type, item.first, item.through, item.retained)
@@ -236,7 +237,7 @@ def _known(spark: SparkSession, subjects: Mapping[str, Subject], tombstones: Hid
                 rows.span(side, max(first, item.first), min(last, item.through))
         batches.append(rows.batch())
     table = pa.Table.from_batches(batches or [Rows(NOBODY).batch()])
-    return spark.createDataFrame(table, SPARK_EVIDENCE)
+    return spark.createDataFrame(table, _EVIDENCE)
 
 
 def _files(
@@ -255,7 +256,7 @@ def _files(
     for file in found:
         retained = subjects[file.event_type].retained
         exams.append(Exam(file, MOST if retained is None else retained[0], places))
-    return spread(spark, exams, Exam, work=work, schema=SPARK_EVIDENCE)
+    return spread(spark, exams, Exam, work=work, schema=_EVIDENCE)
 
 
 def _letters(
@@ -271,7 +272,7 @@ def _letters(
 
     actions = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
     paths = [unquote(path) for path in actions]
-    return spread(spark, paths, str, work=work, schema=SPARK_EVIDENCE)
+    return spread(spark, paths, str, work=work, schema=_EVIDENCE)
 
 
 def _log(
@@ -302,7 +303,7 @@ def _log(
         for batch in batches:
             yield from examine_log(batch, places=places)
 
-    return [rows.mapInArrow(evidence, SPARK_EVIDENCE)]
+    return [rows.mapInArrow(evidence, _EVIDENCE)]
 
 
 def _verdicts(evidence: pa.Table) -> pa.Table:
@@ -316,7 +317,7 @@ def _verdicts(evidence: pa.Table) -> pa.Table:
         "edges": None if verdict.edges is None else list(verdict.edges),
         "findings": msgspec.msgpack.encode(verdict.findings),
     }
-    return pa.Table.from_pylist([row], _VERDICT_ARROW)
+    return pa.Table.from_pylist([row], _VERDICT)
 
 
 def _add_up(verdicts: DataFrame, audited: dict[str, Audited]) -> None:

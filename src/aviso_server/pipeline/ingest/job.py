@@ -27,7 +27,7 @@ from aviso_server.pipeline.delivery.delivery import TooManyRejected
 from aviso_server.pipeline.delivery.ledger import REJECTED, lock_folder
 from aviso_server.pipeline.delivery.target import Target
 from aviso_server.pipeline.ingest.publish import KEY, PUBLISHED, IngestPublisher
-from aviso_server.pipeline.ingest.rows import DDL
+from aviso_server.pipeline.ingest.rows import SPARK_STAGED
 from aviso_server.pipeline.ingest.staging import FromFiles, FromLog, Source, frame, reasons
 from aviso_server.pipeline.ingest.state import IngestRun, IngestState, RejectReason
 from aviso_server.pipeline.ingest.store import store
@@ -162,7 +162,7 @@ def _stage(
 
 
 def _rows(spark: SparkSession, state: IngestState) -> DataFrame:
-    return spark.read.schema(DDL).parquet(str(state.staged))
+    return spark.read.schema(SPARK_STAGED).parquet(str(state.staged))
 
 
 def _take_in(

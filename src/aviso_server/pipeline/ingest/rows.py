@@ -10,11 +10,12 @@ from itertools import islice
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import UNREADABLE
 from aviso_server.core.notification import Notification, Record
-from aviso_server.lake.layout import BOX, RECORD
+from aviso_server.lake.layout import RECORD
 from aviso_server.lake.record import records_to_batch
 from aviso_server.pipeline.ingest.files import Raw, SourceRow
 from aviso_server.pipeline.ingest.validate import Rejection, Validator, rejection_of
@@ -38,13 +39,7 @@ STAGED = pa.schema(
     ]
 )
 
-DDL = (
-    "event_type string, sequence bigint, time_ns bigint, topic string, subject string, "
-    "identifier map<string,string>, payload string, geometry binary, polygon string, "
-    + "".join(f"{name} double, " for name in BOX)
-    + "source string, line bigint, code string, field string, reason string, raw string"
-)
-"""The same for Spark."""
+SPARK_STAGED = from_arrow_schema(STAGED)
 
 NO_TIME = Rejection("NO_TIME", "time", "the row has no time, which the lake needs")
 NO_SEQUENCE = Rejection("NO_SEQUENCE", "sequence", "the row has no sequence, which the lake needs")

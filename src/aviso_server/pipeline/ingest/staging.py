@@ -26,7 +26,7 @@ from aviso_server.pipeline.ingest.files import (
     with_numbers,
     without_numbers,
 )
-from aviso_server.pipeline.ingest.rows import DDL, validate_rows
+from aviso_server.pipeline.ingest.rows import SPARK_STAGED, validate_rows
 from aviso_server.pipeline.ingest.state import RejectReason
 from aviso_server.pipeline.ingest.table import ColumnMap, claims, rows_of
 from aviso_server.pipeline.ingest.validate import Validator
@@ -88,7 +88,7 @@ def frame(spark: SparkSession, source: Source, catalogue: Catalogue, *, stored: 
         for batch in batches:
             yield from validate_rows(name, _source_rows(batch), validator, stored=stored)
 
-    return rows.select(*columns).mapInArrow(validate, DDL)
+    return rows.select(*columns).mapInArrow(validate, SPARK_STAGED)
 
 
 def reasons(bad: DataFrame) -> list[RejectReason]:
@@ -117,7 +117,7 @@ def _of_files(
         rows = read(piece, mapping)
         return validate_rows(piece.path, rows, Validator(catalogue), stored=stored)
 
-    return spread(spark, numbered, FilePiece, work=work, schema=DDL)
+    return spread(spark, numbered, FilePiece, work=work, schema=SPARK_STAGED)
 
 
 def _counts(spark: SparkSession, pieces: Sequence[FilePiece]) -> dict[tuple[str, int], int]:

@@ -8,8 +8,6 @@ some event type is that field of the identifier.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +19,7 @@ from aviso_server.core.geometry import Area
 from aviso_server.core.json import UNREADABLE, Json, compact
 from aviso_server.lake import wkb
 from aviso_server.pipeline.ingest.claim import BadClaim, Claim, identity, sequence_of, time_of
+from aviso_server.pipeline.sink.request import json_of
 
 PARTS = ("event_type", "identifier", "payload", "time", "time_ns", "sequence", "id",
          "geometry", "polygon")  # fmt: skip
@@ -119,21 +118,21 @@ class _Nanoseconds(int):
 
 
 def _claim(row: Mapping[str, object], event_type: str | None) -> Claim:
-    named, sequence = identity(_json(row.get("id")))
+    named, sequence = identity(json_of(row.get("id")))
     kind = event_type if event_type is not None else row.get("event_type") or named
-    number = sequence_of(_json(row.get("sequence")))
+    number = sequence_of(json_of(row.get("sequence")))
     moment, exact = row.get("time"), row.get("time_ns")
     if isinstance(moment, _Nanoseconds):
         moment_ns: int | None = int(moment)
     else:
-        moment_ns = time_of(_json(moment) if moment != "" else None)
+        moment_ns = time_of(json_of(moment) if moment != "" else None)
     if exact is not None and exact != "":
         if not str(exact).isdigit() or int(str(exact)) >= 2**63:
             raise BadClaim("time_ns", "time_ns must be nanoseconds since the epoch")
         moment_ns = int(str(exact))
     payload = row.get("payload")
     if payload is not None:  # JSON text unchanged; values of other columns as JSON
-        payload = payload.encode() if isinstance(payload, str) else compact(_json(payload))
+        payload = payload.encode() if isinstance(payload, str) else compact(json_of(payload))
     return Claim(
         None if kind is None else msgspec.json.encode(str(kind)),
         compact(_identifier(row)),
@@ -148,7 +147,7 @@ def _identifier(row: Mapping[str, object]) -> dict[str, Json]:
     values = _whole(row.get("identifier"))
     for part, value in row.items():
         if part.startswith(FIELD) and value is not None:
-            values[part.removeprefix(FIELD)] = _json(value)
+            values[part.removeprefix(FIELD)] = json_of(value)
     data, text = row.get("geometry"), row.get("polygon")
     if isinstance(data, bytes):
         try:
@@ -178,22 +177,4 @@ def _whole(value: object) -> dict[str, Json]:
         value = dict(value)  # the pairs of a map
     if not isinstance(value, dict):
         raise BadClaim("identifier", "the identifier is not an object")
-    return {str(name): _json(item) for name, item in value.items() if item is not None}
-
-
-def _json(value: object) -> Json:
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case list() | tuple():
-            return [_json(item) for item in value]
-        case dict():
-            return {str(name): _json(item) for name, item in value.items()}
-        case datetime() | date():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case bytes():
-            return value.decode(errors="replace")
-        case _:
-            return str(value)
+    return {str(name): json_of(item) for name, item in value.items() if item is not None}

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
@@ -30,8 +31,7 @@ from aviso_server.pipeline.live.expected import (
 from aviso_server.pipeline.report.expect import NEW, USUAL, LearningRules, Span, assess
 
 _PART = ("event_type", "cycle", "group", "part")
-_LEARNED = "event_type string, cycle string, group string, part string, due_s bigint"
-_ARROW = pa.schema([*((name, pa.string()) for name in _PART), ("due_s", pa.int64())])
+_LEARNED = pa.schema([*((name, pa.string()) for name in _PART), ("due_s", pa.int64())])
 
 _NEVER = 1_000_000
 """Weeks after which a weekly part is learned: never reached, so none is."""
@@ -82,7 +82,7 @@ def learn(rows: DataFrame, lesson: Lesson, today: int) -> DataFrame:
         F.collect_list(F.floor(F.col("base_us") / (DAY_S * US))).alias("days"),
         F.collect_list((F.col("at_us") - F.col("base_us")) / US).alias("delays"),
     )
-    return past.mapInArrow(_taught(lesson.rules, today), _LEARNED)
+    return past.mapInArrow(_taught(lesson.rules, today), from_arrow_schema(_LEARNED))
 
 
 def due_s(days: list[int], delays: list[float], today: int, rules: LearningRules) -> int | None:
@@ -104,7 +104,7 @@ def _taught(
             for row in rows:
                 row["due_s"] = due_s(row.pop("days"), row.pop("delays"), today, rules)
             yield pa.RecordBatch.from_pylist(
-                [row for row in rows if row["due_s"] is not None], _ARROW
+                [row for row in rows if row["due_s"] is not None], _LEARNED
             )
 
     return parts

@@ -8,6 +8,7 @@ import pyarrow as pa
 import shapely
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.pipeline.report.expect import Ints
 
@@ -16,15 +17,14 @@ CELL = 2
 
 COLUMNS, ROWS = 360 // CELL, 180 // CELL
 
-_CELLS = "event_type string, cell int, notifications bigint"
-_ARROW = pa.schema(
+_CELLS = pa.schema(
     [("event_type", pa.string()), ("cell", pa.int32()), ("notifications", pa.int64())]
 )
 
 
 def count_cells(places: DataFrame) -> DataFrame:
     """Rows (event_type, lat, lon, notifications) from rows (event_type, geometry, n)."""
-    cells = places.mapInArrow(_tally, _CELLS)
+    cells = places.mapInArrow(_tally, from_arrow_schema(_CELLS))
     return (
         cells.groupBy("event_type", "cell")
         .agg(F.sum("notifications").alias("notifications"))
@@ -69,7 +69,7 @@ def _tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 pa.array(cells.astype(np.int32)),
                 pa.array(total[cells]),
             ],
-            schema=_ARROW,
+            schema=_CELLS,
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.core.fields.moment import DateField, TimeField
 from aviso_server.core.schema import Schema
@@ -20,11 +21,7 @@ from aviso_server.pipeline.report.figures import SECOND
 _DATE = r"^([0-9]{4})-?([0-9]{2})-?([0-9]{2})$"
 _TIME = r"^([0-1][0-9]|2[0-3]):?([0-5][0-9])$"
 
-_VERDICTS = (
-    "event_type string, base_s int, product string, day int, kind string, "
-    "delay_s double, usual_s double, limit_s double"
-)
-_ARROW = pa.schema(
+_VERDICTS = pa.schema(
     [
         ("event_type", pa.string()),
         ("base_s", pa.int32()),
@@ -73,7 +70,7 @@ def assess_arrivals(
     past = known.groupBy("event_type", "base_s", "product").agg(
         F.collect_list("day").alias("days"), F.collect_list("delay_s").alias("delays")
     )
-    return past.mapInArrow(verdicts, _VERDICTS)
+    return past.mapInArrow(verdicts, from_arrow_schema(_VERDICTS))
 
 
 def products(identifiers: DataFrame, clock_of: Mapping[str, Clock | None]) -> DataFrame:
@@ -114,9 +111,9 @@ def _assess_batch(batch: pa.RecordBatch, span: Span, rules: LearningRules) -> pa
             (name, base_s, label, v.day, v.kind, v.delay_s, v.usual_s, v.limit_s)
             for v in assess(days, delays, base_s=base_s, span=span, rules=rules)
         )
-    columns = zip(*rows, strict=True) if rows else ([] for _ in _ARROW)
-    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in _VERDICTS)
+    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _VERDICTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_VERDICTS)
 
 
 def _clock(schema: Schema) -> Clock | None:

@@ -130,7 +130,7 @@ def _identifier(row: SinkRow) -> dict[str, Json] | None:
         raise _Unfit(f"the stored message could not be decoded: {row.problem}")
     if row.identifier is None:
         return None
-    values = {name: _value(value) for name, value in row.identifier.items() if value is not None}
+    values = {name: json_of(value) for name, value in row.identifier.items() if value is not None}
     cloud = values.get(POINT_CLOUD)
     if isinstance(cloud, str):
         # A map holds texts only, and a cloud has no spelling as text.
@@ -171,15 +171,18 @@ def _mapping(value: object) -> Mapping[str, object] | None:
     return dict(cast("Iterable[tuple[str, object]]", value))
 
 
-def _value(value: object) -> Json:
+def json_of(value: object) -> Json:
+    """A value of a table, as a request has it."""
     match value:
         case None | bool() | int() | float() | str():
             return value
-        case list():
-            return [_value(item) for item in value]
+        case list() | tuple():
+            return [json_of(item) for item in value]
         case dict():
-            return {str(name): _value(item) for name, item in value.items()}
+            return {str(name): json_of(item) for name, item in value.items()}
         case date():
             return value.isoformat()
+        case bytes():
+            return value.decode(errors="replace")
         case _:
             return str(value)

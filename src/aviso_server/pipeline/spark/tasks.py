@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 TASKS = 256
 """Tasks at most: starting one takes as long as reading a small file."""
@@ -23,7 +24,7 @@ def spread(
     kind: type[_Piece],
     *,
     work: Callable[[_Piece], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: str | StructType,
 ) -> DataFrame:
     """The rows that ``work`` makes of each piece; lazy, as DataFrames are."""
     told = [(msgspec.msgpack.encode(piece),) for piece in pieces]
