@@ -119,7 +119,7 @@ class _Longest(Timing):
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def observe(self, seconds: float) -> None:
+    def observe(self, seconds: float, _: int = 1) -> None:
         self.seconds = max(self.seconds, seconds)
 
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aviso_server.core.batch import BLOCK, MAX_ENVELOPE, check_element, is_array, split, unwrap
+from aviso_server.core.batch import (
+    AT_ONCE,
+    BLOCK,
+    MAX_COMMAS,
+    MAX_ENVELOPE,
+    check_element,
+    elements,
+    is_array,
+    split,
+    unwrap,
+)
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError, WrongShape
 from aviso_server.core.json import parse
 
@@ -38,7 +48,10 @@ def test_the_elements_of_an_array_are_found(
 ) -> None:
     """Whatever is in them, and wherever the blocks end."""
     body = json.dumps(values, indent=indent, ensure_ascii=False).encode()
-    assert [json.loads(text) for text in texts(body, block=block)] == values
+    stepwise = texts(body, block=block)
+    assert [json.loads(text) for text in stepwise] == values
+    assert elements(body, max_items=len(values)) == [text.strip() for text in stepwise]
+    assert elements(body, max_items=len(values) - 1) is None
 
 
 @given(st.text('[]{},:"\\1 \n').map(lambda text: f"[{text}]".encode()), BLOCKS)
@@ -55,12 +68,25 @@ def test_an_array_is_refused_exactly_if_it_is_not_json(body: bytes, block: int) 
     except msgspec.DecodeError:
         with pytest.raises(MalformedBody, match=r"^JSON parsing failed: .* at line \d+ column \d+"):
             texts(body, block=block)
+        assert elements(body, max_items=100) is None
         return
     if not expected:
         with pytest.raises(InvalidRequest):
             texts(body, block=block)
     else:
         assert [text.strip() for text in texts(body, block=block)] == expected
+
+
+def test_only_small_arrays_are_taken_apart_in_one_step() -> None:
+    """By their bytes, and by how many elements they could have; lines are no array."""
+    assert elements(b"[1]" + b" " * (AT_ONCE - 3), max_items=9) == [b"1"]
+    assert elements(b"[1]" + b" " * (AT_ONCE - 2), max_items=9) is None
+    assert elements(b"[" + b"1," * MAX_COMMAS + b"1]", max_items=AT_ONCE) == [b"1"] * (
+        MAX_COMMAS + 1
+    )
+    assert elements(b"[" + b"1," * (MAX_COMMAS + 1) + b"1]", max_items=AT_ONCE) is None
+    assert elements(b"[]", max_items=9) is None
+    assert elements(b"1\n2", max_items=9) is None
 
 
 @given(st.text("ab \t\r\n").map(str.encode), BLOCKS)

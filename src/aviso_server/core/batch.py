@@ -37,6 +37,9 @@ _Spans: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SYNTAX = msgspec.json.Decoder(msgspec.Raw)
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+AT_ONCE, MAX_COMMAS = 512 * 1024, 32 * 1024
+"""Bytes and commas of an array that is taken apart in one step: some milliseconds."""
 BLOCK = 64 * 1024
 """Bytes scanned in one step."""
 _COMMA, _NEWLINE = b",\n"
@@ -77,6 +80,20 @@ def unwrap(body: bytes) -> tuple[bytes, bool]:
     if not isinstance(atomic, bool):
         raise WrongShape('"atomic" must be true or false', field=_ATOMIC)
     return head[:begin].translate(_BLANKS) + body[begin:end], atomic
+
+
+def elements(body: bytes, *, max_items: int) -> list[bytes] | None:
+    """The elements of an array that is small and good; else None, and ``split`` says what is wrong.
+
+    Taken apart by the parser, in one step: a hundred times faster, but bounded only by these sizes.
+    """
+    if len(body) > AT_ONCE or body.count(b",") > MAX_COMMAS or not is_array(body):
+        return None
+    try:
+        found = _ELEMENTS.decode(body)
+    except UNREADABLE:
+        return None
+    return list(map(bytes, found)) if 0 < len(found) <= max_items else None
 
 
 def is_array(body: bytes) -> bool:

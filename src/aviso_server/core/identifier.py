@@ -6,7 +6,8 @@ declared fields in schema order.
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+
+import msgspec
 
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.errors import InvalidRequest
@@ -23,7 +24,7 @@ Values = Mapping[str, Json]
 _FILTER_POLYGON = PolygonField(name="polygon", required=False)
 
 
-class Identifier(NamedTuple):
+class Identifier(msgspec.Struct, frozen=True, gc=False):
     """What a notification is about."""
 
     values: Mapping[str, str]
@@ -63,10 +64,10 @@ def read_identifier(schema: Schema, identifier: Values) -> Identifier:
             }
         )
     texts = schema.texts
-    if schema.spatial is None and identifier.keys() == texts.keys():
+    if schema.spatial is None and len(identifier) == len(texts):
         try:
             return Identifier({name: known[identifier[name]] for name, known in texts.items()})
-        except (InvalidRequest, TypeError):
+        except (InvalidRequest, KeyError, TypeError):
             pass  # something is wrong, and what comes first in the schema is reported
     return _read_in_order(schema, identifier)
 

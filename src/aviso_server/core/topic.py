@@ -89,9 +89,9 @@ def tokens_of(
     if names is None:
         names = tuple(sorted(identifier))
     known = {**identifier, POLYGON: geometry.text} if isinstance(geometry, Area) else identifier
-    tokens = (schema.base, *map(known.__getitem__, names))
+    tokens = (schema.base, *[known[name] for name in names])
     # A character takes at most four bytes, encoded or not: short topics need not be measured.
-    if 4 * sum(map(len, tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
+    if 4 * len("".join(tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
         return tokens
     size = sum(map(_encoded_bytes, tokens)) + len(tokens) - 1
     if size > MAX_SUBJECT_BYTES:

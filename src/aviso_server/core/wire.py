@@ -16,7 +16,9 @@ else:
     Json = object
 
 
-class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NotificationRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
+):
     """What a client sends to notify, watch or replay; only its shape has been checked."""
 
     event_type: str

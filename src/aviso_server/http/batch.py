@@ -4,8 +4,10 @@ The body may be megabytes of anything, so everything is done in turns, and the n
 items is known before anything is made of them.
 """
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -13,7 +15,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from aviso_server.backends.backend import MOST_TOGETHER
-from aviso_server.core.batch import Span, check_element, is_array, split, unwrap
+from aviso_server.core.batch import Span, check_element, elements, is_array, split, unwrap
 from aviso_server.core.errors import (
     AvisoError,
     BodyTooLarge,
@@ -49,7 +51,7 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
         body = await read_body(request, services.max_batch_bytes, hold)
         items = await _items(body, services)
         key = idempotency_key(request) or request_id
-        services.limits.notify(caller(request), len(items.spans))
+        services.limits.notify(caller(request), items.number)
     except RequestError as error:
         return _refused(request, error)
     batch = BatchPublisher(
@@ -61,7 +63,7 @@ async def _notify_many(request: web.Request, hold: Callable[[int], None]) -> web
     )
     storing = batch.publish_together if items.atomic else batch.publish
     try:
-        outcomes = await storing(items.texts())
+        outcomes = await storing(items.texts)
     except (RequestError, StorageFailed, Unacknowledged, NoBatches) as error:
         return _refused(request, error)
     results = await _results(services, outcomes)
@@ -86,41 +88,40 @@ def _refused(request: web.Request, error: AvisoError) -> web.Response:
     return error_answer(error, Operation.NOTIFY, request[REQUEST_ID])
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """Where the items of a body are."""
+class _Items(NamedTuple):
+    """The items of a body."""
 
-    body: bytes
+    number: int
     atomic: bool
     """Whether all or none are stored."""
-    spans: list[Span]
-    max_bytes: int
-    """Of one item: what could not be sent alone cannot be sent with others."""
-
-    def texts(self) -> Iterator[bytes | RequestError]:
-        """The items, each made when it is asked for."""
-        for start, end in self.spans:
-            fits = end - start <= self.max_bytes
-            yield self.body[start:end] if fits else BodyTooLarge(self.max_bytes)
+    texts: Iterator[bytes | RequestError]
+    """Each is made when it is asked for."""
 
 
 async def _items(body: bytes, services: Services) -> _Items:
     """Take a body apart; a RequestError if that cannot be done."""
-    turns = Turns()
-    spans: list[Span] = []
     body, atomic = unwrap(body)
     most = min(services.max_batch_items, MOST_TOGETHER) if atomic else services.max_batch_items
-    for found in split(body, max_items=most):
-        spans += found
+    # What could not be sent alone cannot be sent with others.
+    longest = services.max_body_bytes
+    found = elements(body, max_items=most)
+    if found is not None:
+        few = (text if len(text) <= longest else BodyTooLarge(longest) for text in found)
+        return _Items(len(found), atomic, few)
+    turns = Turns()
+    spans: list[Span] = []
+    for some in split(body, max_items=most):
+        spans += some
         await turns.spend(TURN_BYTES)
     if is_array(body):
         # Nothing of an array is stored unless all of it is JSON.
         for span in spans:
             size = span[1] - span[0]
-            if size <= services.max_body_bytes:
+            if size <= longest:
                 check_element(body, span)
                 await turns.spend(size // 8)  # only scanned, which is far faster
-    return _Items(body, atomic, spans, services.max_body_bytes)
+    texts = (body[a:b] if b - a <= longest else BodyTooLarge(longest) for a, b in spans)
+    return _Items(len(spans), atomic, texts)
 
 
 async def _results(
@@ -128,14 +129,16 @@ async def _results(
 ) -> list[ItemAccepted | ItemRefused]:
     """The result of each, as answered; each counts once, as if it had come alone."""
     metrics, catalogue, turns = services.sources.metrics, services.catalogue, Turns()
+    stored = [each.notification.event_type for each in outcomes if isinstance(each, Published)]
+    for event_type, count in Counter(stored).items():
+        metrics.notified(catalogue.label(event_type), "success", count)
     results: list[ItemAccepted | ItemRefused] = []
     for outcome in outcomes:
-        if isinstance(outcome, Published):
-            metrics.notified(catalogue.label(outcome.notification.event_type), "success")
-        else:
+        if isinstance(outcome, Declined):
             count_refused(metrics, catalogue, outcome.error, outcome.event_type)
         results.append(_result(outcome))
-        await turns.spend(0)
+        if turns.ends_with(0):
+            await asyncio.sleep(0)
     return results
 
 

@@ -88,8 +88,9 @@ class ShortestWay:
             f"Content-Length: {len(text)}\r\nDate: {rfc822_formatted_time()}\r\n"
             f"X-Request-ID: {request_id}\r\n"
         )
-        for name, value in services.cors.signature(headers.get(hdrs.ORIGIN)):
-            head += f"{name}: {value}\r\n"
+        if services.cors.origins:
+            for name, value in services.cors.signature(headers.get(hdrs.ORIGIN)):
+                head += f"{name}: {value}\r\n"
         return f"{head}\r\n".encode() + text
 
     def _begins(self) -> bool:

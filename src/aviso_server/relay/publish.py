@@ -1,10 +1,12 @@
 """Publishing: a checked request becomes a stored notification."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
+
+import msgspec
 
 from aviso_server.backends.backend import Backend, Outcome, Receipt
 from aviso_server.core.announcement import notification_of
@@ -21,7 +23,7 @@ from aviso_server.core.errors import (
 )
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.relay.turns import Turns, aside
+from aviso_server.relay.turns import TURN_BYTES, Turns, aside
 
 TOGETHER = 500
 """Notifications of a batch that are handed to the store at once, while the next are read."""
@@ -30,8 +32,7 @@ READ_ACROSS = 32
 """Sequences that are read in vain rather than asked for separately."""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, gc=False):
     """A notification and where it was stored."""
 
     notification: Notification
@@ -98,17 +99,13 @@ class BatchPublisher:
 
         They are read in turns, and handed to the store in their order, many at a time.
         """
-        turns, results = Turns(), list[Published | Declined]()
-        found: list[_Announced | Declined] = []
+        results: list[Published | Declined] = []
         storing: asyncio.Task[list[Published | Declined]] | None = None
         async with asyncio.TaskGroup() as work:
-            for number, text in enumerate(texts):
-                found.append(await self._read(number, text, turns))
-                if len(found) >= TOGETHER:
-                    results += [] if storing is None else await storing
-                    storing, found = work.create_task(self._store(found)), []
-        results += [] if storing is None else storing.result()
-        return results + await self._store(found)
+            async for found in self._read(texts):
+                results += [] if storing is None else await storing
+                storing = work.create_task(self._store(found))
+        return results if storing is None else results + storing.result()
 
     async def publish_together(
         self, texts: Iterable[bytes | RequestError]
@@ -118,8 +115,7 @@ class BatchPublisher:
         Raises RequestError for a batch that cannot be stored as one; StorageFailed or NoBatches,
         and then nothing was stored; Unacknowledged.
         """
-        turns = Turns()
-        found = [await self._read(number, text, turns) for number, text in enumerate(texts)]
+        found = [item async for some in self._read(texts) for item in some]
         announced = [item for item in found if not isinstance(item, Declined)]
         if len(announced) < len(found):
             return [item if isinstance(item, Declined) else _left_out(item) for item in found]
@@ -144,13 +140,23 @@ class BatchPublisher:
         return list(map(_result, announced, outcomes))
 
     async def _read(
-        self, number: int, text: bytes | RequestError, turns: Turns
-    ) -> _Announced | Declined:
-        """What an item announces, and its key."""
-        size = 0 if isinstance(text, RequestError) else len(text)
-        announced = await aside(size, partial(self._announce, number, text))
-        await turns.spend(size)
-        return announced
+        self, texts: Iterable[bytes | RequestError]
+    ) -> AsyncIterator[list[_Announced | Declined]]:
+        """What the items announce, and their keys; as many as are stored together."""
+        turns, found = Turns(), list[_Announced | Declined]()
+        for number, text in enumerate(texts):
+            size = 0 if isinstance(text, RequestError) else len(text)
+            if size > TURN_BYTES:
+                found.append(await aside(size, partial(self._announce, number, text)))
+            else:
+                found.append(self._announce(number, text))
+            if turns.ends_with(size):
+                await asyncio.sleep(0)
+            if len(found) >= TOGETHER:
+                yield found
+                found = []
+        if found:
+            yield found
 
     def _announce(self, number: int, text: bytes | RequestError) -> _Announced | Declined:
         item = text if isinstance(text, RequestError) else parse_item(text)

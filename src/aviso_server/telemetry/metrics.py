@@ -73,11 +73,11 @@ class Timing:
         self._index = index
         self._buckets = buckets
 
-    def observe(self, seconds: float) -> None:
-        """Count one duration; buckets are made cumulative when they are shown."""
+    def observe(self, seconds: float, count: int = 1) -> None:
+        """Count durations that are equal; buckets are made cumulative when they are shown."""
         values, index = self._values, self._index
-        values[index] += seconds
-        values[index + 1 + bisect_left(self._buckets, seconds)] += 1.0
+        values[index] += seconds * count
+        values[index + 1 + bisect_left(self._buckets, seconds)] += count
 
 
 # Where nothing is shown, everything is counted into cells that nobody reads.
@@ -271,11 +271,13 @@ class Metrics:
 
     # Backend
 
-    def backend_called(self, operation: str, seconds: float, *, failed: bool) -> None:
-        """One call of the backend, of those in ``OPERATIONS``."""
-        count, duration = self._calls[operation, failed]
-        count.add()
-        duration.observe(seconds)
+    def backend_called(
+        self, operation: str, seconds: float, *, failed: bool, count: int = 1
+    ) -> None:
+        """Calls of the backend that took the same time, of those in ``OPERATIONS``."""
+        number, duration = self._calls[operation, failed]
+        number.add(count)
+        duration.observe(seconds, count)
 
     def backend_seen(self, *, connected: bool, reconnects: int, fault: str | None) -> None:
         """The state of the backend now; ``fault`` is one of FAULTS, None while it stores."""

@@ -18,7 +18,7 @@ from aviso_server.core.schema import stream_conflict
 MAX_STREAMS = 10_000
 """Streams kept at most: clients invent event types without a schema."""
 
-PER_TURN = 32
+PER_TURN = 128
 """Notifications of a batch that are stored in one turn of the loop."""
 
 KEYS_SHARE = 2
@@ -72,7 +72,7 @@ class MemoryBackend:
             if outcomes and len(outcomes) % PER_TURN == 0:
                 await asyncio.sleep(0)
             try:
-                outcomes.append(await self.append(notification, key=key))
+                outcomes.append(self._append(notification, key))
             except AvisoError as error:
                 outcomes.append(error)
         return outcomes
@@ -84,31 +84,39 @@ class MemoryBackend:
         before = [self._keys.seen(item.event_type, key, now) for item, key in items]
         if any(before):
             return before
-        for notification, _ in items:
-            self._check_size(notification)
-        return [self._store(notification, key, now) for notification, key in items]
+        costs = [self._weigh(notification) for notification, _ in items]
+        return [
+            self._store(notification, key, now_ns=now, cost=cost)
+            for (notification, key), cost in zip(items, costs, strict=True)
+        ]
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
+        return self._append(notification, key)
+
+    def _append(self, notification: Notification, key: str) -> Receipt:
         now = self._now_ns()
         if (repeat := self._keys.seen(notification.event_type, key, now)) is not None:
             return repeat
-        self._check_size(notification)
-        return self._store(notification, key, now)
+        return self._store(notification, key, now_ns=now, cost=self._weigh(notification))
 
-    def _check_size(self, notification: Notification) -> None:
-        if self._budget.cost(notification) > self._limits.max_bytes:
+    def _weigh(self, notification: Notification) -> int:
+        """What a notification takes; StorageFailed if that is more than there may ever be."""
+        cost = self._budget.cost(notification)
+        if cost > self._limits.max_bytes:
             raise StorageFailed(
                 "Failed to store notification",
                 details=f"notification is larger than max_bytes ({self._limits.max_bytes})",
             )
+        return cost
 
-    def _store(self, notification: Notification, key: str, now_ns: int) -> Receipt:
+    def _store(self, notification: Notification, key: str, *, now_ns: int, cost: int) -> Receipt:
         log = self._log_for(notification.event_type)
         # One stamp for all streams: appending order is then also the order of age.
         self._stamp_ns = max(now_ns, self._stamp_ns)
         record = Record(log.last + 1, self._stamp_ns, notification)
         log.append(record)
         self._keys.remember(record, key)
+        self._budget.add(record, cost)
         self._make_room(record)
         return Receipt(record.sequence)
 
@@ -200,7 +208,6 @@ class MemoryBackend:
             raise stream_conflict(event_type)
 
     def _make_room(self, record: Record) -> None:
-        self._budget.add(record)
         if self._topics.active:
             self._keep_latest(record)
         for old in self._budget.overdue(beside=self._keys.total_bytes):

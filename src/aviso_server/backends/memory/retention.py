@@ -25,11 +25,11 @@ class Budget:
     _gone: set[tuple[str, int]] = field(default_factory=set)
     """Records in the queue that left for another reason."""
 
-    def add(self, record: Record) -> None:
-        """Count a record in, as the youngest."""
+    def add(self, record: Record, cost: int) -> None:
+        """Count a record in, as the youngest; it was weighed before."""
         self._by_age.append(record)
         self.messages += 1
-        self.total_bytes += self.cost(record.notification)
+        self.total_bytes += cost
 
     def drop(self, record: Record) -> None:
         """Count a record out that left for another reason than age."""
