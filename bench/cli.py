@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from bench import report
+from bench.bare import bare
 from bench.compare import contested
 from bench.costs import log_cost, request_cost
 from bench.deep import deep_replay
@@ -41,6 +42,7 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py memory --idle 10000
   .venv/bin/python bench/run.py notify replay fanout --backend jetstream
   .venv/bin/python bench/run.py notify batch --backend jetstream --workers 2
+  .venv/bin/python bench/run.py notify batch replay bare --backend jetstream
   .venv/bin/python bench/run.py notify --log-level info --profile /tmp/profiles
   .venv/bin/python bench/run.py jobs --history 100000 --history 1000000 --budget 300
   .venv/bin/python bench/run.py jobs --history 10000000 --job synth --job audit --job search
@@ -60,6 +62,7 @@ class Part(StrEnum):
     NOTIFY = "notify"
     BATCH = "batch"
     REPLAY = "replay"
+    BARE = "bare"
     FANOUT = "fanout"
     MEMORY = "memory"
     FILTERS = "filters"
@@ -74,14 +77,14 @@ class Part(StrEnum):
     COMPARE = "compare"
 
 
-LONG = (Part.JOBS, Part.SOAK, Part.COMPARE)
+LONG = (Part.BARE, Part.JOBS, Part.SOAK, Part.COMPARE)
 """Measured only when they are asked for."""
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
         list[Part] | None,
-        typer.Argument(metavar="[PART]...", help="Default: all but jobs, soak and compare."),
+        typer.Argument(metavar="[PART]...", help="Default: all but bare, jobs, soak and compare."),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -219,6 +222,7 @@ def _measure(plan: Bench, parts: list[Part], only: list[str]) -> Iterator[Item]:
         Part.NOTIFY: plan.notify,
         Part.BATCH: plan.batch,
         Part.REPLAY: plan.replay,
+        Part.BARE: lambda: bare(sizes.notifications, sizes.connections, sizes.runs, plan.progress),
         Part.FANOUT: plan.fanout,
         Part.MEMORY: lambda: _memory(plan),
         Part.FILTERS: lambda: publish_cost(sizes.filters, sizes.runs, plan.progress),
