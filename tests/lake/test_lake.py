@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -328,3 +329,23 @@ async def test_heavy_records_come_in_small_batches(
     assert await everything(lake, "mars") == records
     monkeypatch.setattr(reader, "BATCH_BYTES", 1)
     assert await everything(lake, "mars") == records
+
+
+async def test_a_lake_that_is_away_is_not_an_empty_one(place: Place, tmp_path: Path) -> None:
+    """A disk that is not mounted is an error, and none any more when it is back."""
+    filled(place, [record(1), record(2)])
+    lake = Lake(place, refresh_s=0)
+    try:
+        assert (await lake.bounds("mars", fresh=True)).through == 2
+        away = tmp_path / "away"
+        shutil.move(place.path, away)
+        with pytest.raises(HistoryFailed) as failed:
+            await lake.bounds("mars", fresh=True)
+        assert "is gone" in str(failed.value.details)
+        with pytest.raises(HistoryFailed):
+            await lake.read("mars", 1, 2, limit=5)
+        shutil.move(away, place.path)
+        assert (await lake.bounds("mars", fresh=True)).through == 2
+        assert len((await lake.read("mars", 1, 2, limit=5)).entries) == 2
+    finally:
+        await lake.close()

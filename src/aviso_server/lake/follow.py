@@ -127,7 +127,9 @@ class Follower:
     def _open(self) -> Opened:
         table = find(self._place, self._name)
         if table is None:
-            self._version, self._seen = -1, None
+            if self._version >= 0:
+                # A disk that is not mounted, say. It must not look like a lake that is empty.
+                raise LakeFailed(f"the table {self._place.table(self._name)} is gone")
         else:
             (seen,) = self._stamps(table.version())
             self._version, self._seen = table.version(), seen
