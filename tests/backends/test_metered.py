@@ -9,7 +9,7 @@ from support.metrics import Sample, moved, shown
 
 from aviso_server.backends.backend import Backend
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
-from aviso_server.backends.metered import look, metered, unmetered
+from aviso_server.backends.metered import look, meter, unwrap
 from aviso_server.core.errors import HistoryFailed, StorageFailed
 from aviso_server.core.schema import Catalogue
 from aviso_server.relay.admin import Administration, WipeFailed
@@ -36,7 +36,7 @@ class TestMetered(BackendContract):
     async def backend(self) -> AsyncIterator[Backend]:
         """A fresh one."""
         clock = iter(range(10**18, 2 * 10**18, 10**9))
-        backend = metered(MemoryBackend(MemoryLimits(), now_ns=lambda: next(clock)), counting())
+        backend = meter(MemoryBackend(MemoryLimits(), now_ns=lambda: next(clock)), counting())
         yield backend
         await backend.close()
 
@@ -44,7 +44,7 @@ class TestMetered(BackendContract):
 async def test_each_operation_has_its_name() -> None:
     """Calls are counted by operation; one that finds nothing is no failure."""
     metrics = counting()
-    backend = metered(FaultyBackend(), metrics)
+    backend = meter(FaultyBackend(), metrics)
     before = shown(metrics)
     await append(backend, 3)
     await backend.read("ev", 1, 3, limit=10)
@@ -64,7 +64,7 @@ async def test_failures_are_counted_and_go_on() -> None:
     """A failing call is an ``error``, and its caller gets the error."""
     metrics = counting()
     failures: dict[str, Exception] = {"append": StorageFailed("a"), "read": HistoryFailed("b")}
-    backend = metered(FaultyBackend(failures), metrics)
+    backend = meter(FaultyBackend(failures), metrics)
     before = shown(metrics)
     with pytest.raises(StorageFailed):
         await backend.append(notification(), key="k")
@@ -79,7 +79,7 @@ async def test_wiping_everything_counts_once() -> None:
     broken: dict[str, Exception] = {"wipe": OSError("broken")}
     whole: dict[str, Exception] = {}
     for failures, outcome in (whole, "ok"), (broken, "error"):
-        backend = metered(FaultyBackend(failures), metrics)
+        backend = meter(FaultyBackend(failures), metrics)
         await append(backend, 1)
         await append(backend, 1, "area2")
         before = shown(metrics)
@@ -95,7 +95,7 @@ async def test_wiping_everything_counts_once() -> None:
 async def test_state() -> None:
     """The connection is reported as it is; a backend that cannot reconnect has no reconnects."""
     metrics = counting()
-    look(metered(FaultyBackend(), metrics), metrics)
+    look(meter(FaultyBackend(), metrics), metrics)
     assert shown(metrics).value("aviso_backend_connected", backend="in_memory") == 1
     assert shown(metrics).value("aviso_backend_reconnects_total", backend="in_memory") == 0
 
@@ -103,5 +103,5 @@ async def test_state() -> None:
 async def test_without_metrics_there_is_nothing_in_between() -> None:
     """A server that counts nothing calls its backend directly."""
     backend = FaultyBackend()
-    assert metered(backend, SILENT) is backend
-    assert unmetered(metered(backend, counting())) is backend
+    assert meter(backend, SILENT) is backend
+    assert unwrap(meter(backend, counting())) is backend

@@ -75,7 +75,7 @@ class MeteredBackend:
         self, event_type: str, first: int, last: int, *, limit: int, wanted: Filter | None = None
     ) -> Batch:
         reading = self.inner.read(event_type, first, last, limit=limit, wanted=wanted)
-        return await timed(self._metrics, "get_batch", reading)
+        return await time_call(self._metrics, "get_batch", reading)
 
     async def first_since(self, event_type: str, ns: int) -> int:
         return await self.inner.first_since(event_type, ns)
@@ -91,16 +91,18 @@ class MeteredBackend:
 
     async def delete(self, event_type: str, sequence: int) -> bool:
         # One that is not there is no failure.
-        return await timed(self._metrics, "delete_message", self.inner.delete(event_type, sequence))
+        return await time_call(
+            self._metrics, "delete_message", self.inner.delete(event_type, sequence)
+        )
 
     async def wipe(self, event_type: str) -> int:
-        return await timed(self._metrics, "wipe_stream", self.inner.wipe(event_type))
+        return await time_call(self._metrics, "wipe_stream", self.inner.wipe(event_type))
 
     async def close(self) -> None:
         await self.inner.close()
 
 
-async def timed(metrics: Metrics, operation: str, call: Awaitable[_Result]) -> _Result:
+async def time_call(metrics: Metrics, operation: str, call: Awaitable[_Result]) -> _Result:
     """Await one backend operation, count it and its time."""
     begun = time.perf_counter()
     try:
@@ -153,13 +155,13 @@ class Measured(Protocol):
 
 def usage_of(backend: Backend) -> Usage | None:
     """How full the store is, if it is measured."""
-    inner = unmetered(backend)
+    inner = unwrap(backend)
     return inner.usage if isinstance(inner, Measured) else None
 
 
 def look(backend: Backend, metrics: Metrics) -> None:
     """Note the state of the backend now."""
-    inner = unmetered(backend)
+    inner = unwrap(backend)
     reconnects = inner.reconnects if isinstance(inner, Reconnecting) else 0
     fault = inner.fault
     reason = None if fault is None else fault.reason
@@ -173,12 +175,12 @@ def look(backend: Backend, metrics: Metrics) -> None:
             metrics.stream_seen(event_type, stream.messages, stream.bytes)
 
 
-def metered(backend: Backend, metrics: Metrics) -> Backend:
+def meter(backend: Backend, metrics: Metrics) -> Backend:
     """The backend with its calls counted; itself when nothing is counted."""
     return MeteredBackend(backend, metrics) if metrics.enabled else backend
 
 
-def unmetered(backend: Backend) -> Backend:
+def unwrap(backend: Backend) -> Backend:
     """The one inside, for operations that are made of several calls and count once."""
     return backend.inner if isinstance(backend, MeteredBackend) else backend
 

@@ -18,12 +18,12 @@ from aiohttp.helpers import rfc822_formatted_time
 
 from aviso_server.auth.identity import Identity
 from aviso_server.backends.memory.backend import MemoryBackend
-from aviso_server.backends.metered import unmetered
+from aviso_server.backends.metered import unwrap
 from aviso_server.http.access import actor_of, guard, log_resolved, policy_of
 from aviso_server.http.inflight import InFlight
 from aviso_server.http.metrics import RequestMeter
 from aviso_server.http.middleware import identify
-from aviso_server.http.notify import accepted, store_now
+from aviso_server.http.notify import acknowledge, store_now
 from aviso_server.http.overload import Shedding
 from aviso_server.http.services import SERVICES, new_request_id
 from aviso_server.http.shortcut import PATH
@@ -40,7 +40,7 @@ class ShortestWay:
         self._shedding: Shedding | None = None
         self._meter: RequestMeter | None = None
         self._in_flight: InFlight | None = None
-        possible = type(unmetered(services.backend)) is MemoryBackend
+        possible = type(unwrap(services.backend)) is MemoryBackend
         for middleware in app.middlewares:
             match getattr(middleware, "__self__", middleware):
                 case Shedding() as shedding:
@@ -78,7 +78,7 @@ class ShortestWay:
         if gate is not None and sender is not None:
             gate.decided("success", recognised - begun)
             log_resolved(services.journal, sender, request_id, PATH)
-        text = accepted(services, published, request_id, partial(actor_of, sender))
+        text = acknowledge(services, published, request_id, partial(actor_of, sender))
         if self._in_flight is not None:
             self._in_flight.passed(hdrs.METH_POST, self._resource)
         if self._meter is not None:

@@ -53,7 +53,7 @@ async def notify(request: web.Request) -> web.Response:
         denied = error if isinstance(error, Refusal) else None
         count_refused(metrics, services.catalogue, denied, event_type)
         raise
-    text = accepted(services, published, request_id, partial(actor, request))
+    text = acknowledge(services, published, request_id, partial(actor, request))
     return web.Response(body=text, headers=JSON_TYPE)
 
 
@@ -75,7 +75,7 @@ def store_now(
     raise RuntimeError("the store waits")
 
 
-def accepted(
+def acknowledge(
     services: Services, published: Published, request_id: str, who: Callable[[], Mapping[str, str]]
 ) -> bytes:
     """Count and log a notification that was stored; the answer."""

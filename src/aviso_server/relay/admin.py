@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aviso_server.backends.backend import Backend
-from aviso_server.backends.metered import timed, unmetered
+from aviso_server.backends.metered import time_call, unwrap
 from aviso_server.core.errors import InvalidRequest, NotFound
 from aviso_server.core.schema import Catalogue
 from aviso_server.relay.lake import LakeTier
@@ -43,7 +43,7 @@ class Administration:
 
     async def wipe_all(self) -> dict[str, int]:
         """Remove everything from our own streams; tries all of them before it fails."""
-        return await timed(self.metrics, "wipe_all", self._wipe_all(unmetered(self.backend)))
+        return await time_call(self.metrics, "wipe_all", self._wipe_all(unwrap(self.backend)))
 
     async def _wipe_all(self, backend: Backend) -> dict[str, int]:
         event_types = {*self.catalogue.names, *await self._stored(backend)}
@@ -87,7 +87,7 @@ class Administration:
         if sequence > (await self.backend.bounds(event_type)).last:
             return False
         archived = await self._archived(self.lake, event_type, sequence)
-        logged = await unmetered(self.backend).read(event_type, sequence, sequence, limit=1)
+        logged = await unwrap(self.backend).read(event_type, sequence, sequence, limit=1)
         if not archived and not logged.entries:
             return False
         await self.lake.hide(event_type, sequence, sequence, kind=DELETED)

@@ -22,7 +22,7 @@ from typing import TypeVar
 import structlog
 
 from aviso_server.backends.backend import Backend, Bounds
-from aviso_server.backends.metered import unmetered
+from aviso_server.backends.metered import unwrap
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.moment import NS_PER_SECOND
 from aviso_server.core.schema import Catalogue, Schema
@@ -112,7 +112,7 @@ class Overview:
         pace: LookPace | None = None,
     ) -> None:
         # Metrics count readers and producers, not overviews.
-        self._store = unmetered(backend)
+        self._store = unwrap(backend)
         self._recent = recent
         self._retention = retention
         self._now_ns = now_ns

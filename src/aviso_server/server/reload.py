@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import structlog
 from pydantic import BaseModel
 
-from aviso_server.backends.metered import unmetered
+from aviso_server.backends.metered import unwrap
 from aviso_server.core.schema import Catalogue
 from aviso_server.http.services import Services
 from aviso_server.http.site import Site
@@ -150,7 +150,7 @@ class Live:
         services = self.services
         services.catalogue = fresh.catalogue
         services.administration = replace(services.administration, catalogue=fresh.catalogue)
-        backend = unmetered(services.backend)
+        backend = unwrap(services.backend)
         if isinstance(backend, _Configured):
             backend.adopt(fresh.catalogue)
         services.limits.bounds = limit_bounds(fresh)

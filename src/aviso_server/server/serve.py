@@ -20,7 +20,7 @@ import uvloop
 from aiohttp import web
 
 from aviso_server.backends.backend import Backend
-from aviso_server.backends.metered import look, metered
+from aviso_server.backends.metered import look, meter
 from aviso_server.core.errors import AvisoError
 from aviso_server.http.answers import ArchiveResponse
 from aviso_server.http.app import build_app
@@ -166,7 +166,7 @@ async def serving(
         tls = _certificates(settings)
         metrics = build_metrics(settings, cells)
         lake, backend = await _open_stores(stack, settings, opened)
-        backend = metered(backend, metrics)
+        backend = meter(backend, metrics)
         sources = build_sources(settings, backend, metrics=metrics, lake=lake)
         services = build_services(settings, backend, sources, lake=lake)
         if job is not None:
