@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aviso_server.pipeline.datasource import register
     from aviso_server.pipeline.history.frame import archived, history
+    from aviso_server.pipeline.views import tables
 else:
     # Importing a folder binds its name here, once. That is done and undone first, so that
     # ``history`` is the function even if a module of the folder is imported later.
@@ -13,9 +14,14 @@ else:
 
     del history
 
-__all__ = ["archived", "history", "register"]
+__all__ = ["archived", "history", "register", "tables"]
 
-_HOMES = {"archived": "history.frame", "history": "history.frame", "register": "datasource"}
+_HOMES = {
+    "archived": "history.frame",
+    "history": "history.frame",
+    "register": "datasource",
+    "tables": "views",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -10,8 +10,8 @@ from support.typed import updated
 from aviso_server.core.fields.number import IntField
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
-from aviso_server.lake.query.engine import FEW, EngineOptions, QueryFailed, ask, plan
-from aviso_server.lake.query.views import open_views
+from aviso_server.lake.query.engine import FEW, EngineOptions, ask, plan
+from aviso_server.lake.query.views import QueryFailed, open_views
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATIONS
-from aviso_server.lake.query.views import LakeView, LakeViews, quoted
+from aviso_server.lake.query.views import LakeView, LakeViews, QueryFailed, quoted
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.process import scratch_folder
 
@@ -33,10 +32,6 @@ _LOCKS = (
     "SET TimeZone = 'UTC'",
     "SET enable_external_access = false",
 )
-
-
-class QueryFailed(AvisoError):
-    """The query cannot be answered; the message says why, and what there is to ask for."""
 
 
 @dataclass(frozen=True, slots=True)

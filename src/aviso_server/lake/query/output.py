@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 
 Format: TypeAlias = Literal["table", "csv", "json", "ndjson", "parquet"]
 
+Reader: TypeAlias = pa.RecordBatchReader
+"""For modules that may not import pyarrow."""
+
 _Plain: TypeAlias = Callable[[Any], Any]
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, TOMBSTONES, Place
 from aviso_server.lake.marks import read_mark
 from aviso_server.lake.storage import LakeFailed
@@ -24,6 +25,10 @@ FIXED: Mapping[str, str] = {
     TOMBSTONES: "what was deleted, wiped, or lost before it was archived",
 }
 """Tables that every lake has, or may have."""
+
+
+class QueryFailed(AvisoError):
+    """A query cannot be answered; the message says why, and what there is to ask for."""
 
 
 @dataclass(frozen=True, slots=True)

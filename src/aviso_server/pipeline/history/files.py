@@ -51,12 +51,16 @@ def choose_files(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = Fal
     return paths
 
 
-def address(place: Place, path: str) -> str:
-    """A file of the notifications table as Spark's reader wants it."""
-    folder = local_folder(place, NOTIFICATIONS)
-    whole = hadoop_url(place.table(NOTIFICATIONS)) if folder is None else str(folder.absolute())
-    escaped = "".join(f"\\{c}" if c in _GLOB else c for c in f"{whole}/{path}")
-    return escaped if folder is None else f"file://{escaped}"
+def address(place: Place, path: str, name: str = NOTIFICATIONS) -> str:
+    """A file of a table as Spark's reader wants it."""
+    whole = f"{folder_address(place, name)}/{path}"
+    return "".join(f"\\{c}" if c in _GLOB else c for c in whole)
+
+
+def folder_address(place: Place, name: str) -> str:
+    """The folder of a table where Spark takes no patterns."""
+    folder = local_folder(place, name)
+    return hadoop_url(place.table(name)) if folder is None else f"file://{folder.absolute()}"
 
 
 def reader(place: Place) -> Reader:

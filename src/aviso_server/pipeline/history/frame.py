@@ -122,7 +122,7 @@ def event_type_frame(
     )
     tests = _within(part, ours.through)
     if not hidden:
-        tests += _visible(ours.hidden, part)
+        tests += visible(ours.hidden, part)
     if wanted is not None and wanted != Filter():
         tests.append(matches(wanted))
     return _shaped(reduce(DataFrame.where, tests, rows), event_type=ours.event_type)
@@ -192,7 +192,7 @@ def _within(part: LakeScope, through: int) -> list[Column]:
     return tests
 
 
-def _visible(hidden: Intervals, part: LakeScope) -> list[Column]:
+def visible(hidden: Intervals, part: LakeScope) -> list[Column]:
     """The row is not in a hidden range; ranges outside the part do not matter."""
     near = (hidden.last >= part.first) & (hidden.first <= part.last)
     ranges = Intervals(hidden.first[near], hidden.last[near])
