@@ -4,8 +4,10 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from support.lake import filled, record, sequences, table_of
 
+from aviso_server.lake import outcome
 from aviso_server.lake.layout import LOG_KEPT, NOTIFICATIONS, Place
 from aviso_server.lake.storage import commit_file
 from aviso_server.lake.table import RETENTION, ensure
@@ -18,17 +20,23 @@ def _age(place: Place) -> None:
         os.utime(path, (old, old))
 
 
-def test_old_commits_go_with_the_next_one(place: Place) -> None:
+def _log(place: Place) -> set[str]:
+    return {path.name for path in Path(place.table(NOTIFICATIONS), "_delta_log").glob("*.json")}
+
+
+def test_old_commits_go_from_time_to_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those below a checkpoint that is old itself; rows and marks stay."""
+    monkeypatch.setattr(outcome, "CLEANED", 7)
     for n in range(1, 6):
         filled(place, [record(n)])
     table_of(place).create_checkpoint()
     _age(place)
     filled(place, [record(6)])
-    log = {path.name for path in Path(place.table(NOTIFICATIONS), "_delta_log").glob("*.json")}
-    assert log == {Path(commit_file(version)).name for version in (5, 6)}
-    assert sequences(place) == [1, 2, 3, 4, 5, 6]
-    assert filled(place, [record(3), record(6), record(7)]).rows == 1
+    assert len(_log(place)) == 7
+    filled(place, [record(7)])
+    assert _log(place) == {Path(commit_file(version)).name for version in (5, 6, 7)}
+    assert sequences(place) == [1, 2, 3, 4, 5, 6, 7]
+    assert filled(place, [record(3), record(6), record(8)]).rows == 1
 
 
 def test_tables_of_earlier_versions_keep_their_log_shorter_from_now_on(place: Place) -> None:

@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction
 from aviso_server.lake.files import Written, trim
 from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
 from aviso_server.lake.marks import read_mark, transactions
-from aviso_server.lake.outcome import OutcomeUnknown, Tag, discard, settle
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, after_commit, discard, settle
 from aviso_server.lake.storage import LakeFailed
 
 
@@ -99,4 +99,5 @@ def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int]
         schema=table.schema(),
         partition_by=list(PARTITION),
         commit_properties=tag.properties(transactions(marks, written)),
+        post_commithook_properties=after_commit(table),
     )

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from aviso_server.lake.files import remove
@@ -32,6 +32,10 @@ from aviso_server.lake.table import ensure, find
 
 ATTEMPTS = 50
 """Times a change is tried when others commit at the same moment."""
+
+CLEANED = 100
+"""Commits after which the log is cleaned up. By itself delta-rs would list all of the log for that
+with every commit: 70 ms of CPU with 10 000 in it, three quarters of what the commit takes."""
 
 TAG = "avisoChange"
 """The entry of a commit's metadata that says whose it is."""
@@ -55,6 +59,12 @@ class Tag:
             max_commit_retries=0,
             app_transactions=[Transaction(name, upto) for name, upto in (marks or {}).items()],
         )
+
+
+def after_commit(table: DeltaTable) -> PostCommitHookProperties:
+    """What delta-rs does when it has committed to this version."""
+    due = (table.version() + 1) % CLEANED == 0
+    return PostCommitHookProperties(cleanup_expired_logs=None if due else False)
 
 
 Change: TypeAlias = Callable[[DeltaTable, Tag], bool]

@@ -19,7 +19,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.files import Written
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
-from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, after_commit, discard, settle
 from aviso_server.lake.storage import LakeFailed
 
 
@@ -88,6 +88,7 @@ def _commit(
         schema=table.schema(),
         partition_by=list(PARTITION),
         commit_properties=tag.properties(),
+        post_commithook_properties=after_commit(table),
     )
 
 
