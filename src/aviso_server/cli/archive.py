@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import typer
@@ -22,6 +22,7 @@ from aviso_server.cli.runs import RunGroup, serve_metrics
 from aviso_server.cli.shared import ConfigGroup
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATIONS
+from aviso_server.lake.typed.follow import following
 from aviso_server.pipeline.archive.job import (
     ArchiveFailed,
     ArchiveJob,
@@ -87,6 +88,13 @@ class ArchiveGroup:
         "Put small files of the lake together meanwhile; not with --once or --remote.",
         "--upkeep/--no-upkeep",
     )
+    tables: bool | None = option(
+        None,
+        None,
+        "Keep a typed table for each event type meanwhile; not with --once or --remote.",
+        "--tables/--no-tables",
+        otherwise="lake.typed_tables",
+    )
     progress: Style = option("auto", "auto|live|json|none", "How progress is shown.")
 
     def options(self, settings: Settings, lake: LakeGroup) -> ArchiveOptions:
@@ -139,8 +147,14 @@ def archive(
                 show(snapshot)
 
             # Through Connect the lake may not be reachable from here.
-            beside = job.upkeep and not job.once and not session.remote
-            with upkeep(options.place, tell=_warn) if beside else nullcontext():
+            beside = not job.once and not session.remote
+            typed = settings.lake.typed_tables if job.tables is None else job.tables
+            schemas = list(settings.catalogue.schemas.values())
+            with ExitStack() as stack:
+                if beside and job.upkeep:
+                    stack.enter_context(upkeep(options.place, tell=_warn))
+                if beside and typed:
+                    stack.enter_context(following(options.place, schemas, tell=_warn))
                 run(options, session, report=report)
 
 

@@ -23,7 +23,7 @@ Examples:
 
 \b
 It adds to LAKE/tables what the notifications table has and they have not, removes what is deleted,
-and merges small files, without Spark or Java. The managed archive does it by itself. It may be
+and merges small files, without Spark or Java. The archive job does it by itself. It may be
 killed at any moment, and run beside anything. To have a table made anew, remove its folder.
 
 \b

@@ -164,6 +164,7 @@ class LakeSection(Section):
     archive: Literal["off", "managed"] = "off"
     archive_interval_seconds: Whole = 10
     fail_on_data_loss: Flag = True
+    typed_tables: Flag = True
     cache_bytes: Bytes = 67_108_864
     spark_master: Text = "local[*]"
     spark_conf: dict[Text, Text] = Field(default_factory=dict)

@@ -4,17 +4,23 @@ Nothing else waits for it: the archive has committed already, and whatever fails
 and tried again in the next pass.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import EventTypeSnapshot, look
-from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.typed.update import Updated, update_steps
 from aviso_server.lake.typed.upkeep import Tidied, tidy_table
+
+PAUSE_S = 60.0
+"""Between two passes beside the archive: a table is about so far behind the lake."""
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class TypedTables:
                     if stop():
                         return
                 done.tidied = tidy_table(self._place, schema, archived)
-            except (LakeFailed, DeltaError, OSError) as error:
+            except (AvisoError, DeltaError, OSError, pa.ArrowException) as error:
                 done.problem = next(iter(str(error).splitlines()), type(error).__name__)
             if not done.changed:
                 self._settled[schema.event_type] = seen
@@ -70,3 +76,33 @@ class TypedTables:
 def _seen(schema: Schema, archived: EventTypeSnapshot) -> tuple[Schema, int, int, int]:
     days = 0 if archived.files is None else len(archived.files.days.unique())
     return schema, archived.through, archived.hidden.digest(), days
+
+
+@contextmanager
+def following(
+    place: Place,
+    schemas: Sequence[Schema],
+    *,
+    tell: Callable[[str], None],
+    pause_s: float = PAUSE_S,
+) -> Iterator[None]:
+    """Keep the tables up to the lake while the block runs, in a thread."""
+    stop = threading.Event()
+    tables = TypedTables(place)
+
+    def run() -> None:
+        while not stop.wait(pause_s):
+            try:
+                for done in tables.follow(schemas, stop=stop.is_set):
+                    if done.problem is not None:
+                        tell(f"typed table of {done.updated.event_type}: {done.problem}")
+            except (AvisoError, DeltaError, OSError, pa.ArrowException) as error:
+                tell(f"typed tables: {error}; it is tried again later")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -29,8 +29,8 @@ from aviso_server.lake.typed.commit import append
 from aviso_server.lake.typed.files import write_files
 from aviso_server.lake.typed.table import ensure_table, table_name
 
-ROWS_PER_STEP = 500_000
-BYTES_PER_STEP = 134_217_728
+ROWS_PER_STEP = 250_000
+BYTES_PER_STEP = 67_108_864
 """What is held at once, roughly: rows are sorted in memory."""
 
 _COLUMNS = (*ORDER, *TEST, *REST)
