@@ -14,8 +14,8 @@ import yaml
 
 from aviso_server.core.json import Json
 
-START_S = 120
-"""Far more than a start takes: it only bounds a failing test."""
+PATIENCE_S = 120
+"""Machines are shared: nothing is too late before this."""
 
 
 class ServerProcess:
@@ -46,7 +46,7 @@ class ServerProcess:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._started.wait(START_S) or not self.url:
+        if not self._started.wait(PATIENCE_S) or not self.url:
             self.kill()
             raise AssertionError("the server did not start:\n" + "".join(self._lines))
 
@@ -60,7 +60,7 @@ class ServerProcess:
         """What it says of faults of its own; what clients sent it may quote, whatever that says."""
         return [line for line in tuple(self._lines) if _is_fault(line)]
 
-    def printed(self, text: str, *, times: int = 1, timeout_s: float = 20) -> None:
+    def printed(self, text: str, *, times: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Wait until that many lines contain ``text``."""
         with self._grown:
             assert self._grown.wait_for(
@@ -71,7 +71,7 @@ class ServerProcess:
         """Send a signal."""
         self.process.send_signal(number)
 
-    def wait(self, timeout_s: float = 40) -> int:
+    def wait(self, timeout_s: float = PATIENCE_S) -> int:
         """The exit code, once the process has ended by itself."""
         code = self.process.wait(timeout_s)
         self._reader.join(5)
