@@ -40,7 +40,7 @@ $(VENV)/.server: requirements.lock pyproject.toml
 	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock >$(VENV)/uv.txt
 	@$(PIP) --require-hashes -r $(VENV)/uv.txt
 	@$(UV) --require-hashes -r requirements.lock 2>/dev/null || $(PIP) --require-hashes -r requirements.lock
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(UV) --no-deps --no-build-isolation -e . 2>/dev/null || $(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.ready: requirements-dev.lock $(VENV)/.server
@@ -83,10 +83,10 @@ test: ## Run every check and all tests
 	@$(MAKE) --no-print-directory -j 2 setup java
 	@$(MAKE) --no-print-directory browser check
 
-# Types take as long as many tests: they are checked beside them, and reported after them.
-check: format-check lint imports spelling ## All of that but for what has to be installed
+# Types take as long as many tests: they are checked beside all else, and reported after it.
+check: setup ## All of that but for what has to be installed
 	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(MAKE) --no-print-directory unit; unit=$$?; \
+	$(MAKE) --no-print-directory format-check lint imports spelling && $(MAKE) --no-print-directory unit; unit=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((unit || types))
 
 quick: $(VENV)/.compiled ## Run the quick tests: no Spark, no browser, none that takes seconds
