@@ -19,6 +19,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --strip-extras --no-e
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
 QUICK  := not (slow or spark or browser)
+# What starts servers, kills them and waits for them, test by test.
+LONG   := tests/journeys tests/faults tests/test_soak.py
 
 # Images often forbid byte code. The tests start hundreds of Pythons, and each would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -89,8 +91,8 @@ check: setup ## All of that but for what has to be installed
 	$(MAKE) --no-print-directory format-check lint imports spelling && $(MAKE) --no-print-directory unit; unit=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((unit || types))
 
-quick: $(VENV)/.compiled ## Run the quick tests: no Spark, no browser, none that takes seconds
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m "$(QUICK)"
+quick: $(VENV)/.compiled ## Run the quick tests: no Spark, no browser, no journeys, none that takes seconds
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup -m "$(QUICK)" $(LONG:%=--ignore=%)
 
 format: setup ## Format the code
 	@$(BIN)/ruff format src tests bench examples tools

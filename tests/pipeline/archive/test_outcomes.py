@@ -29,6 +29,8 @@ from aviso_server.pipeline.maintain.rewrite import Task, rewrite_files
 from aviso_server.pipeline.source.columns import MARKED, Columns
 from aviso_server.pipeline.source.ranges import Range
 
+pytestmark = pytest.mark.slow
+
 
 class Job(Protocol):
     """What changes a lake, one step after the other."""
