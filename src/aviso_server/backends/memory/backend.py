@@ -72,7 +72,7 @@ class MemoryBackend:
             if outcomes and len(outcomes) % PER_TURN == 0:
                 await asyncio.sleep(0)
             try:
-                outcomes.append(self._append(notification, key))
+                outcomes.append(await self.append(notification, key=key))
             except AvisoError as error:
                 outcomes.append(error)
         return outcomes
@@ -91,9 +91,6 @@ class MemoryBackend:
         ]
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
-        return self._append(notification, key)
-
-    def _append(self, notification: Notification, key: str) -> Receipt:
         now = self._now_ns()
         if (repeat := self._keys.seen(notification.event_type, key, now)) is not None:
             return repeat
