@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 from bench import report
+from bench.age import Ages
 from bench.bare import bare
 from bench.compare import contested
 from bench.costs import log_cost, request_cost
@@ -50,8 +51,9 @@ the other, and compare "per CPU s" when the machine is busy.
   .venv/bin/python bench/run.py soak --seconds 60 --scenario crowd --scenario overload
 
 The console is measured in a headless Chromium, and left out where there is none. The jobs of the
-pipeline, the soak and the comparison with other servers take long, and are measured only when they
-are asked for. The soak is the one part that fails, when a server does not end where it began.
+pipeline, a lake that grows old (age), the soak and the comparison with other servers take long, and
+are measured only when they are asked for. The soak is the one part that fails, when a server does
+not end where it began.
 """
 
 
@@ -69,6 +71,7 @@ class Part(StrEnum):
     COSTS = "costs"
     SCANS = "scans"
     DEEP = "deep"
+    AGE = "age"
     STALLS = "stalls"
     ARCHIVE = "archive"
     CONSOLE = "console"
@@ -77,14 +80,16 @@ class Part(StrEnum):
     COMPARE = "compare"
 
 
-LONG = (Part.BARE, Part.JOBS, Part.SOAK, Part.COMPARE)
+LONG = (Part.AGE, Part.BARE, Part.JOBS, Part.SOAK, Part.COMPARE)
 """Measured only when they are asked for."""
 
 
 def bench(  # noqa: PLR0913 - one parameter per option
     parts: Annotated[
         list[Part] | None,
-        typer.Argument(metavar="[PART]...", help="Default: all but bare, jobs, soak and compare."),
+        typer.Argument(
+            metavar="[PART]...", help="Default: all but age, bare, jobs, soak and compare."
+        ),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes.")] = False,
@@ -201,6 +206,10 @@ def bench(  # noqa: PLR0913 - one parameter per option
             measured += contest.items()
             contest.draw(pictures / "compare.svg")
             texts.append(contest.markdown())
+        if Part.AGE in asked:
+            ages = Ages()
+            measured += ages.measure(runs, progress)
+            ages.draw(pictures / "age.svg")
         if Part.SOAK in asked:
             measured += _soak(seconds, scenario or [], pictures, progress)
     if markdown:

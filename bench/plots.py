@@ -70,6 +70,21 @@ class Track:
         return _title(name, list(series), top + 20) + plot
 
 
+def growth(panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], path: Path) -> None:
+    """Write a picture of values by size, panel below panel; each size is as far from the next."""
+    drawn = []
+    for place, (name, series) in enumerate(panels.items()):
+        sizes = sorted({size for line in series.values() for size, _ in line})
+        share = {size: 0.04 + 0.9 * n / max(1, len(sizes) - 1) for n, size in enumerate(sizes)}
+        marks = [(share[size], count(size)) for size in sizes]
+        frame = Frame(HEIGHT, marks, lambda value: f"{value:g}", name)
+        shares = [[(share[size], value) for size, value in line] for line in series.values()]
+        top = place * (HEIGHT + _TITLE)
+        plot = tag("svg", curves(shares, frame), x=0, y=top + _TITLE, width=WIDTH, height=HEIGHT)
+        drawn.append(_title(name, list(series), top + 20) + plot)
+    _write(path, drawn, len(drawn) * (HEIGHT + _TITLE) + 8)
+
+
 def bars(panels: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Write a picture of values by name, panel below panel, each with a scale of its own."""
     drawn, y = [], 0
