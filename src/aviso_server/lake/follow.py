@@ -127,9 +127,7 @@ class Follower:
     def _open(self) -> Opened:
         table = find(self._place, self._name)
         if table is None:
-            if self._version >= 0:
-                # A disk that is not mounted, say. It must not look like a lake that is empty.
-                raise LakeFailed(f"the table {self._place.table(self._name)} is gone")
+            self._version, self._seen = -1, None
         else:
             (seen,) = self._stamps(table.version())
             self._version, self._seen = table.version(), seen

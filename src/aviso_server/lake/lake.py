@@ -141,6 +141,7 @@ class _Snapshots:
     """The newest snapshot, shared by all threads."""
 
     def __init__(self, place: Place, refresh_s: float, clock: Callable[[], float]) -> None:
+        self._place = place
         self._refresh_s = refresh_s
         self._clock = clock
         self._looking = threading.Lock()
@@ -183,6 +184,9 @@ class _Snapshots:
         news = self._notifications.look()
         index = FileIndex(None) if self._newest is None else self._newest[0].index
         if isinstance(news, Opened):
+            if news.table is None and index.version >= 0:
+                # A disk that is not mounted, say. It must not look like a lake that is empty.
+                raise LakeFailed(f"the table {self._place.table(NOTIFICATIONS)} is gone")
             index = FileIndex(news.table)
         elif news is not None:
             index = index.advanced(news.commits)

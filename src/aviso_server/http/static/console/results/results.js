@@ -221,7 +221,7 @@ export class Results {
 
   #count() {
     const waiting = this.#waiting.total;
-    this.received.set(count(this.count));
+    this.received.set(count(this.#buffer.total + waiting));
     this.speed.set(this.#rate.text(performance.now()));
     const last = (waiting > 0 ? this.#waiting : this.#buffer).newest(0);
     this.last.set(last === undefined ? "–" : String(last.sequence));
