@@ -40,9 +40,6 @@ from aviso_server.core.notification import Entry, Notification
 from aviso_server.core.schema import Catalogue, Schema
 from aviso_server.core.topic import possible_subjects
 
-PAGE = 250
-"""Messages that are asked for at once, and decoded while the next are on their way."""
-
 REMEDIES = {
     10074: "set notification_backend.jetstream.replicas to 1, or nats_url to a cluster",
     10047: "streams with max_bytes or storage_policy.max_size reserve it; lower them, or raise the "
@@ -199,30 +196,20 @@ class JetStreamBackend:
     async def _read(
         self, schema: Schema, first: int, last: int, limit: int, wanted: Filter
     ) -> Batch:
-        """A piece of the log, in pages: the next one is on its way while one is decoded."""
+        """A piece of the log; of what the filter cannot match, as little as possible."""
         first = max(first, 1)
         layout = await self._streams.known_layout(schema)
         read_by = layout.read_by(schema)
         subjects = self._subjects(schema.base, layout, first, last, wanted)
-        entries, read, asked = list[Entry](), 0, min(limit, PAGE)
-        ahead = [asyncio.create_task(self._page(schema, first, last, asked, subjects))]
+        messages, following = await self._page(schema, first, last, limit, subjects)
+        # Queried after the read, so that what was removed meanwhile is known.
+        looking = asyncio.create_task(self._streams.state(schema))
         try:
-            while True:
-                messages, following = await ahead.pop()
-                read += len(messages)
-                # A page that is not full has reached the end, or the limit of bytes.
-                if following > last or read >= limit or len(messages) < asked:
-                    break
-                asked = min(limit - read, PAGE)
-                page = self._page(schema, following, last, asked, subjects)
-                ahead.append(asyncio.create_task(page))
-                entries += await decode_in_turns(read_by, messages, wanted)
+            entries = await decode_in_turns(read_by, messages, wanted)
+            bounds = (await looking).bounds
         finally:
-            await tasks.end(*ahead)
-        # Queried after the last page, so that what was removed meanwhile is known.
-        state = await self._streams.state(schema)
-        entries += await decode_in_turns(read_by, messages, wanted)
-        return Batch(entries, following, state.bounds, passed=read - len(entries))
+            await tasks.end(looking)
+        return Batch(entries, following, bounds, passed=len(messages) - len(entries))
 
     def _subjects(
         self, base: str, layout: Layout, first: int, last: int, wanted: Filter

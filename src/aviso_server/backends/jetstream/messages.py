@@ -185,16 +185,19 @@ def _geometry(
     schema: Schema, stored: Stored, headers: Mapping[str, str], tokens: tuple[str, ...]
 ) -> Geometry | None:
     """The place, if there is a usable one; a notification without it is still readable."""
+    cloud, area = headers.get(POINT_CLOUD), headers.get(GEOMETRY)
     # Ours say what they have, whatever is declared now; of others' only that is read.
-    ours = TOPIC in headers
-    if not ours and schema.spatial is None:
-        return None
+    if TOPIC not in headers:
+        if schema.spatial is None:
+            return None
+        if isinstance(schema.spatial, PointCloudField):
+            area = None
+        else:
+            cloud, area = None, area or _polygon_token(schema, stored.sequence, tokens)
     try:
-        if POINT_CLOUD in headers if ours else isinstance(schema.spatial, PointCloudField):
-            text = headers.get(POINT_CLOUD)
-            return None if text is None else _CLOUD.parse(parse(text.encode()))
-        text = headers.get(GEOMETRY) or _polygon_token(schema, stored, headers, tokens)
-        return None if text is None else _area(text)
+        if cloud is not None:
+            return _CLOUD.parse(parse(cloud.encode()))
+        return None if area is None else _area(area)
     except (InvalidRequest, MalformedBody):
         return None
 
@@ -205,11 +208,9 @@ def _area(text: str) -> Area:
     return parse_polygon(POLYGON, text)
 
 
-def _polygon_token(
-    schema: Schema, stored: Stored, headers: Mapping[str, str], tokens: tuple[str, ...]
-) -> str | None:
+def _polygon_token(schema: Schema, sequence: int, tokens: tuple[str, ...]) -> str | None:
     """The polygon from the subject, for messages whose metadata lacks it."""
-    names = _token_fields(schema, stored, headers)
+    names = schema.token_fields_at(sequence)
     return dict(zip(names, tokens[1:], strict=False)).get(POLYGON)
 
 
