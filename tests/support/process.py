@@ -74,27 +74,27 @@ class ServerProcess:
     def wait(self, timeout_s: float = PATIENCE_S) -> int:
         """The exit code, once the process has ended by itself."""
         code = self.process.wait(timeout_s)
-        self._reader.join(5)
+        self._reader.join(PATIENCE_S)
         return code
 
     def kill(self) -> None:
         """End the process whatever it does."""
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
-        self._reader.join(5)
-        if self.process.stdout:
-            self.process.stdout.close()
+        self.process.wait(PATIENCE_S)
+        # Its children hold the other end of the pipe until they have noticed.
+        self._reader.join(PATIENCE_S)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with self._grown:
-                self._lines.append(line)
-                self._grown.notify_all()
-            if "startup.server.started" in line:
-                self.url = _url(line)
-                self._started.set()
+        with self.process.stdout as lines:
+            for line in lines:
+                with self._grown:
+                    self._lines.append(line)
+                    self._grown.notify_all()
+                if "startup.server.started" in line:
+                    self.url = _url(line)
+                    self._started.set()
         self._started.set()
 
 
