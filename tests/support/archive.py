@@ -70,7 +70,7 @@ class ArchiveProcess:
     def wait(self) -> int:
         """Its exit code, once it has ended by itself."""
         code = self.process.wait(PATIENCE_S)
-        self._reader.join(10)
+        self._reader.join(PATIENCE_S)
         return code
 
     def ended_within(self, seconds: float) -> bool:
@@ -92,22 +92,23 @@ class ArchiveProcess:
         with contextlib.suppress(ProcessLookupError):
             if group:
                 os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
-        self._reader.join(10)
+        self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
 
     def close(self) -> None:
         """End whatever is left."""
         self.kill()
-        if self.process.stdout:
-            self.process.stdout.close()
         self._stderr.close()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with self._grown:
-                self.lines.append(json.loads(line))
-                self._grown.notify_all()
+        with self.process.stdout as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    break  # killed while it wrote
+                with self._grown:
+                    self.lines.append(json.loads(line))
+                    self._grown.notify_all()
         with self._grown:
             self._grown.notify_all()
 

@@ -49,17 +49,17 @@ class _Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(20)
-        self._reader.join(10)
-        if self.process.stdout:
-            self.process.stdout.close()
+        # Its children hold the other end of the pipe until they have noticed.
+        self._reader.join(START_S)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._said.append(line)
-            if self.up is None and (found := self._ready.search(line)):
-                self.up = found
-                self._ended_or_up.set()
+        with self.process.stdout as lines:
+            for line in lines:
+                self._said.append(line)
+                if self.up is None and (found := self._ready.search(line)):
+                    self.up = found
+                    self._ended_or_up.set()
         self._ended_or_up.set()
 
 
