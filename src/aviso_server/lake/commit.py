@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from aviso_server.lake.files import Written, trim
-from aviso_server.lake.layout import NOTIFICATIONS, PARTITION, Place
+from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.marks import read_mark, transactions
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, after_commit, discard, settle
 from aviso_server.lake.storage import LakeFailed
@@ -50,7 +51,7 @@ def commit(place: Place, written: Sequence[Written], marks: Mapping[str, int]) -
         kept = _above(place, kept, through) if fresh else []
         spare.extend(known - {item.path for item in kept})
         if fresh:
-            _add(table, kept, fresh, tag)
+            commit_files(table, kept, tag=tag, marks=transactions(fresh, kept))
         return bool(fresh)
 
     try:
@@ -81,23 +82,43 @@ def _above(place: Place, written: Sequence[Written], through: Mapping[str, int])
     return kept
 
 
-def _add(table: DeltaTable, written: Sequence[Written], marks: Mapping[str, int], tag: Tag) -> None:
+def commit_files(
+    table: DeltaTable,
+    written: Sequence[Written],
+    removed: Sequence[TableFile] = (),
+    *,
+    tag: Tag,
+    marks: Mapping[str, int] | None = None,
+    data_change: bool = True,
+) -> None:
+    """Add files to a version of a table and remove others; ``marks`` are transactions."""
     now_ms = time.time_ns() // 1_000_000
+    partition = table.metadata().partition_columns
+
+    def values(file: Written | TableFile) -> dict[str, str | None]:
+        return {name: str(getattr(file, name)) for name in partition}
+
+    actions: list[AddAction | RemoveAction] = [
+        # delta-rs encodes the paths of removals itself, but not those of additions.
+        RemoveAction(file.name, data_change, now_ms, file.size, values(file))
+        for file in removed
+    ]
+    actions += [
+        AddAction(
+            path=item.path,
+            size=item.size,
+            partition_values=values(item),
+            modification_time=now_ms,
+            data_change=data_change,
+            stats=item.statistics,
+        )
+        for item in written
+    ]
     table.create_write_transaction(
-        [
-            AddAction(
-                path=item.path,
-                size=item.size,
-                partition_values={"event_type": item.event_type, "day": item.day.isoformat()},
-                modification_time=now_ms,
-                data_change=True,
-                stats=item.statistics,
-            )
-            for item in written
-        ],
+        actions,
         mode="append",
         schema=table.schema(),
-        partition_by=list(PARTITION),
-        commit_properties=tag.properties(transactions(marks, written)),
+        partition_by=partition,
+        commit_properties=tag.properties(marks),
         post_commithook_properties=after_commit(table),
     )

@@ -7,12 +7,11 @@ Rules, as for the notifications (docs/decisions/0009-exactly-once-by-marks.md)
 - Files that surely were not committed are removed; an unknown outcome removes nothing.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction, RemoveAction
 
+from aviso_server.lake.commit import commit_files
 from aviso_server.lake.files import Written
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import Place
@@ -20,7 +19,6 @@ from aviso_server.lake.marks import read_mark, transactions
 from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
-from aviso_server.lake.typed.columns import DAY
 from aviso_server.lake.typed.table import table_name
 
 
@@ -33,7 +31,7 @@ def append(
     def add(table: DeltaTable, tag: Tag) -> bool:
         if read_mark(table, event_type).through != after:
             return False
-        _commit(table, (), written, tag=tag, marks=marks)
+        commit_files(table, written, tag=tag, marks=marks)
         return True
 
     return _settle(place, event_type, written, add)
@@ -53,7 +51,7 @@ def replace_files(
     def swap(table: DeltaTable, tag: Tag) -> bool:
         if not active(table).issuperset(file.path for file in removed):
             return False
-        _commit(table, removed, written, tag=tag, marks=marks, data_change=data_change)
+        commit_files(table, written, removed, tag=tag, marks=marks, data_change=data_change)
         return True
 
     return _settle(place, event_type, written, swap)
@@ -90,37 +88,3 @@ def _settle(
         if not done:
             discard(place, [item.path for item in written], name)
     return done
-
-
-def _commit(
-    table: DeltaTable,
-    removed: Sequence[TableFile],
-    written: Sequence[Written],
-    *,
-    tag: Tag,
-    marks: Mapping[str, int],
-    data_change: bool = True,
-) -> None:
-    now_ms = time.time_ns() // 1_000_000
-    actions: list[AddAction | RemoveAction] = [
-        RemoveAction(file.name, data_change, now_ms, file.size, {DAY: file.day.isoformat()})
-        for file in removed
-    ]
-    actions += [
-        AddAction(
-            path=item.path,
-            size=item.size,
-            partition_values={DAY: item.day.isoformat()},
-            modification_time=now_ms,
-            data_change=data_change,
-            stats=item.statistics,
-        )
-        for item in written
-    ]
-    table.create_write_transaction(
-        actions,
-        mode="append",
-        schema=table.schema(),
-        partition_by=[DAY],
-        commit_properties=tag.properties(marks),
-    )

@@ -9,17 +9,16 @@ Rules
   its marks are in the table's log, which no removal touches.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction, RemoveAction
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.lake.commit import commit_files
 from aviso_server.lake.files import Written
 from aviso_server.lake.inventory import TableFile
-from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, PARTITION, Place
-from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, after_commit, discard, settle
+from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
 from aviso_server.lake.storage import LakeFailed
 
 
@@ -39,7 +38,7 @@ def replace_files(
     def swap(table: DeltaTable, tag: Tag) -> bool:
         if not active(table).issuperset(file.path for file in gone):
             raise Overtaken("another job has replaced some of the files")
-        _commit(table, gone, written, data_change=data_change, tag=tag)
+        commit_files(table, written, gone, tag=tag, data_change=data_change)
         return True
 
     try:
@@ -55,42 +54,3 @@ def foreign_columns(table: DeltaTable) -> list[str]:
     """Columns that this version does not write: writing files again would lose them."""
     known = set(NOTIFICATION_TABLE.names)
     return sorted(item.name for item in table.schema().fields if item.name not in known)
-
-
-def _commit(
-    table: DeltaTable,
-    removed: Sequence[TableFile],
-    written: Sequence[Written],
-    *,
-    data_change: bool,
-    tag: Tag,
-) -> None:
-    now_ms = time.time_ns() // 1_000_000
-    actions: list[AddAction | RemoveAction] = [
-        # delta-rs encodes the paths of removals itself, but not those of additions.
-        RemoveAction(file.name, data_change, now_ms, file.size, _values(file.event_type, file.day))
-        for file in removed
-    ]
-    actions += [
-        AddAction(
-            path=item.path,
-            size=item.size,
-            partition_values=_values(item.event_type, item.day),
-            modification_time=now_ms,
-            data_change=data_change,
-            stats=item.statistics,
-        )
-        for item in written
-    ]
-    table.create_write_transaction(
-        actions,
-        mode="append",
-        schema=table.schema(),
-        partition_by=list(PARTITION),
-        commit_properties=tag.properties(),
-        post_commithook_properties=after_commit(table),
-    )
-
-
-def _values(event_type: str, day: object) -> dict[str, str | None]:
-    return {"event_type": event_type, "day": str(day)}
