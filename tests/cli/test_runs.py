@@ -63,6 +63,17 @@ def test_the_file_for_prometheus(tmp_path: Path) -> None:
         assert ("aviso_job_last_rows", "written") not in bad
 
 
+def test_a_job_that_did_not_do_all_of_it(tmp_path: Path, events: Path) -> None:
+    """It came to its end, and has not succeeded."""
+    path = tmp_path / "maintain.prom"
+    with RunGroup(metrics_file=path).job("maintain") as noted:
+        noted.problem = "a file cannot be read"
+    assert series(path)["aviso_job_last_outcome", "failed"] == 1
+    assert series(path)["aviso_job_last_success_timestamp_seconds", "maintain"] == 0
+    end = json.loads(events.read_text().splitlines()[-1])
+    assert end["run"]["facets"]["errorMessage"]["message"] == "a file cannot be read"
+
+
 def test_a_job_that_never_succeeded(tmp_path: Path) -> None:
     """It says so; also where the file is something else, or cannot be written."""
     path = tmp_path / "audit.prom"

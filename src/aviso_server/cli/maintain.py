@@ -109,6 +109,7 @@ def maintain(
             files_after=outcome.files_after,
             problems=len(outcome.problems),
         )
+        noted.problem = next(iter(outcome.problems), None)
     _show(outcome, dry_run=job.dry_run)
     for problem in outcome.problems:
         typer.echo(f"aviso-server pipeline maintain: {problem}", err=True)

@@ -50,7 +50,8 @@ class RunGroup:
             if lineage is not None:
                 _attempt(name, lambda: lineage.begin(run))
             yield run
-            outcome = "complete"
+            why = run.problem
+            outcome = "complete" if why is None else "failed"
         except (AvisoError, OSError) as error:
             if self.verbose:
                 typer.echo("".join(traceback.format_exception(error)), err=True)

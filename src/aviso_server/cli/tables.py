@@ -59,8 +59,9 @@ def tables(*, config: ConfigGroup, job: TablesGroup, lake: LakeGroup, observe: R
         noted.rows["written"] = sum(item.updated.rows for item in done)
         noted.rows["removed"] = sum(item.tidied.removed for item in done)
         noted.rows["unfit"] = sum(item.updated.unfit.total() for item in done)
+        problems = [f"{item.updated.event_type}: {item.problem}" for item in done if item.problem]
+        noted.problem = next(iter(problems), None)
     _show(done)
-    problems = [f"{item.updated.event_type}: {item.problem}" for item in done if item.problem]
     for problem in problems:
         typer.echo(f"aviso-server pipeline tables: {problem}", err=True)
     if problems:

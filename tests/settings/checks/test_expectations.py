@@ -24,6 +24,8 @@ FIELDS: dict[str, Json] = {
         ({"values": {"class": {"in": ["a"]}}}, "values.class", "does not support constraint"),
         ({"values": {"class": []}}, "values.class", "is empty"),
         ({"present": ["nothing"]}, "present", "'nothing' is neither"),
+        ({"present": ["payload."]}, "present", "'payload.' is neither"),
+        ({"present": ["payload.it's"]}, "present", "is neither"),
         ({"every": "soon"}, "every", "duration"),
         ({"every": "0s"}, "every", "greater than zero"),
         ({"per_cycle": 0}, "per_cycle", "greater than zero"),

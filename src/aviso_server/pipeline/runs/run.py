@@ -42,6 +42,8 @@ class JobRun:
     outputs: list[Dataset] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     """By what was counted, such as ``read``."""
+    problem: str | None = None
+    """Why a run that came to its end has not done all of it."""
 
     def reads(self, *data: Dataset) -> None:
         """Note what is read."""

@@ -1,5 +1,6 @@
 """Checks on what is expected of event types."""
 
+import re
 from collections.abc import Iterator
 
 from aviso_server.core.errors import InvalidRequest
@@ -10,6 +11,9 @@ from aviso_server.settings.faults import Fault
 from aviso_server.settings.literals import LiteralError, duration_s
 from aviso_server.settings.model import Document, ExpectationsSection
 from aviso_server.settings.schemas import build_fields
+
+_MEMBER = re.compile(rf"{PAYLOAD}(\.[^.'\[\]]+)*")
+"""The payload, or a member of it as Spark's JSON paths can name it."""
 
 
 def expectations(document: Document) -> Iterator[Fault]:
@@ -28,7 +32,7 @@ def _faults(at: str, fields: dict[str, Field], section: ExpectationsSection) -> 
         except InvalidRequest as error:
             yield Fault(f"{at}.values.{name}", error.message)
     for name in section.present:
-        if name.partition(".")[0] != PAYLOAD and name not in fields:
+        if name not in fields and not _MEMBER.fullmatch(name):
             yield Fault(f"{at}.present", f"'{name}' is neither a field nor of the payload")
     if section.every is not None:
         try:
