@@ -9,12 +9,12 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.backends.jetstream.configuration import (
     DECLARED,
     StreamState,
-    accounted,
     check_usable,
     declared_text,
     desired,
     drift,
-    updated,
+    with_changes,
+    with_wipe,
 )
 from aviso_server.backends.jetstream.options import StreamDefaults
 from aviso_server.core.declaration import read_declaration
@@ -94,7 +94,7 @@ def test_drift_is_reported_in_order() -> None:
 def test_updates_keep_what_they_do_not_know() -> None:
     """Settings newer than this program survive an update."""
     wanted = desired(EV, StreamDefaults(max_messages=9))
-    config = updated({"name": "EV", "brand_new": 1, "max_msgs": 5}, wanted, ["max_messages"])
+    config = with_changes({"name": "EV", "brand_new": 1, "max_msgs": 5}, wanted, ["max_messages"])
     assert (config["brand_new"], config["max_msgs"]) == (1, 9)
     assert "subjects" not in config
 
@@ -112,7 +112,7 @@ def test_a_changed_schema_is_brought_in_line_alone() -> None:
     """What else is noted in the metadata, by us or by others, stays."""
     wanted = desired(EV, StreamDefaults())
     noted: dict[str, Json] = {"aviso-wiped-through": "7", "theirs": "x", DECLARED: "{}"}
-    config = updated({"max_msgs": 5, "metadata": noted}, wanted, [DECLARED])
+    config = with_changes({"max_msgs": 5, "metadata": noted}, wanted, [DECLARED])
     assert config["metadata"] == {**noted, DECLARED: declared_text(wanted)}
     assert config["max_msgs"] == 5
 
@@ -124,14 +124,14 @@ def test_a_schema_too_large_for_metadata_is_left_out() -> None:
     assert "metadata" not in wanted
     existing: dict[str, Json] = {"metadata": {DECLARED: "{}", "theirs": "x"}}
     assert DECLARED in drift(existing, wanted)
-    assert updated(existing, wanted, [DECLARED])["metadata"] == {"theirs": "x"}
+    assert with_changes(existing, wanted, [DECLARED])["metadata"] == {"theirs": "x"}
 
 
 def test_duplicate_window_fits_the_age() -> None:
     """The server refuses a window longer than messages live."""
     assert desired(EV, StreamDefaults(retention_s=10))["duplicate_window"] == 10 * 10**9
     wanted = desired(EV, StreamDefaults(retention_s=10))
-    config = updated({"duplicate_window": 120 * 10**9}, wanted, ["max_age"])
+    config = with_changes({"duplicate_window": 120 * 10**9}, wanted, ["max_age"])
     assert config["duplicate_window"] == 10 * 10**9
 
 
@@ -184,7 +184,7 @@ def test_lost_is_what_retention_removed(config: dict[str, Json], lost: int) -> N
 
 def test_wipes_are_not_lost_and_losses_are_not_forgotten() -> None:
     """A note in the stream distinguishes removals, even those before and after a wipe."""
-    config = accounted({"max_msgs": 5}, through=9, lost=4)
+    config = with_wipe({"max_msgs": 5}, through=9, lost=4)
     assert bounds_of(config, 10, 9, 0).lost == 4
     assert bounds_of(config, 10, 12, 3).lost == 4
     assert bounds_of(config, 12, 16, 5).lost == 11

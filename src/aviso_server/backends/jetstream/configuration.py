@@ -182,7 +182,7 @@ def drift(existing: Config, wanted: Config) -> list[str]:
     return fields + [key for key in NOTED if before.get(key) != after.get(key)]
 
 
-def updated(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
+def with_changes(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
     """The existing configuration with the named settings updated."""
     changed = {COMPARED[name]: wanted[COMPARED[name]] for name in fields if name in COMPARED}
     config = {**existing, "description": wanted["description"], **changed}
@@ -278,7 +278,7 @@ class StreamState:
         return cls(first, last, last_ns, bounds, layout)
 
 
-def accounted(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
+def with_wipe(existing: Config, *, through: int, lost: int) -> dict[str, Json]:
     """The configuration with a note that removals up to ``through`` are deliberate.
 
     ``lost`` is what retention had removed before: a wipe must not make that forgotten.

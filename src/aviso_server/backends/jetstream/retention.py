@@ -78,7 +78,7 @@ class Contents:
         return max(0, count - limit) if limit else 0
 
 
-def tightened(existing: Config, wanted: Config, fields: Sequence[str]) -> list[str]:
+def tighter_limits(existing: Config, wanted: Config, fields: Sequence[str]) -> list[str]:
     """The changed limits that allow less than before."""
     return [
         name
@@ -89,7 +89,7 @@ def tightened(existing: Config, wanted: Config, fields: Sequence[str]) -> list[s
     ]
 
 
-def described(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
+def old_and_new(existing: Config, wanted: Config, fields: Sequence[str]) -> dict[str, Json]:
     """Old and new values of changed settings, for the log."""
     keys = {name: COMPARED[name] for name in fields if name in COMPARED}
     return {name: {"from": existing.get(key), "to": wanted[key]} for name, key in keys.items()}

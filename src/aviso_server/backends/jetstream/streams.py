@@ -276,14 +276,16 @@ class Streams:
             )
             return
         journal = journal.bind(
-            changed_fields=fields, changes=retention.described(existing, wanted, fields)
+            changed_fields=fields, changes=retention.old_and_new(existing, wanted, fields)
         )
         journal.info(
             "Stream differs from its configuration",
             event_name="backend.jetstream.stream.reconcile.started",
         )
         try:
-            answer = await self._update(schema, configuration.updated(existing, wanted, fields))
+            answer = await self._update(
+                schema, configuration.with_changes(existing, wanted, fields)
+            )
         except Refused as error:
             # The unchanged stream still takes notifications: refusing them would be worse.
             journal.warning(
@@ -319,7 +321,7 @@ class Streams:
         The stream then keeps its old limits, and with them everything it holds.
         """
         existing = _config(info)
-        tighter = retention.tightened(existing, wanted, fields)
+        tighter = retention.tighter_limits(existing, wanted, fields)
         if not tighter:
             return fields
         removal = await self._removal(schema, info, wanted)
@@ -337,7 +339,7 @@ class Streams:
             event_type=schema.event_type,
             stored=removal.stored,
             removed=removal.removed,
-            changes=retention.described(existing, wanted, tighter),
+            changes=retention.old_and_new(existing, wanted, tighter),
         )
         if apply:
             journal.warning(text, event_name="backend.jetstream.stream.retention.removes")
@@ -375,7 +377,7 @@ class Streams:
         if configuration.trims(existing):
             await self._connection.call(
                 f"STREAM.UPDATE.{existing['name']}",
-                configuration.accounted(existing, through=through, lost=lost),
+                configuration.with_wipe(existing, through=through, lost=lost),
             )
 
     async def _info(self, schema: Schema) -> dict[str, Json]:
