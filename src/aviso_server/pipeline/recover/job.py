@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aviso_server.backends.jetstream.client import header_lines
-from aviso_server.backends.jetstream.configuration import Config, StreamState, accounted, trims
+from aviso_server.backends.jetstream.configuration import Config, StreamState, trims, with_wipe
 from aviso_server.backends.jetstream.connection import Connection, Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.history import MAX_BATCH, Reader
 from aviso_server.backends.jetstream.messages import MESSAGE_ID
@@ -174,7 +174,7 @@ class _Settling:
         config, held = await self._inspect()
         if trims(config):
             # Moved, not lost: readers and the archive must not take it for a gap.
-            noted = accounted(config, through=stand.continues - 1, lost=held.bounds.lost)
+            noted = with_wipe(config, through=stand.continues - 1, lost=held.bounds.lost)
             await self._connection.call(f"STREAM.UPDATE.{self._schema.stream}", noted)
         await self._purge(below=stand.last + 1)
         _, held = await self._inspect()
