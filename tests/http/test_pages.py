@@ -14,6 +14,7 @@ from support.raw import Wire, request, wired
 from support.server import connected
 
 from aviso_server.http.pages import PACKAGED_STATIC, home_page, swagger_asset, swagger_page
+from aviso_server.http.release import Release
 
 LINKS = {
     "client_documentation_url": "https://client.example/docs",
@@ -90,14 +91,57 @@ def test_the_shipped_home_page_is_complete() -> None:
     assert set(LINKS.values()) <= set(linked)
 
 
-def test_the_shipped_home_page_loads_only_what_is_shipped() -> None:
+async def test_the_shipped_home_page_loads_only_what_is_shipped(wire: Wire) -> None:
     """No inline script or style, no outside resource, no dangling file: a strict CSP can hold."""
-    references = References(home_page(PACKAGED_STATIC, "1", LINKS))
+    references = References((await wire.ask("GET", "/")).body.decode())
     assert references.forbidden == []
     assert references.loaded
     for name in references.loaded:
-        assert name.startswith("static/")
-        assert (PACKAGED_STATIC / name.removeprefix("static/")).is_file()
+        assert re.match(r"static/@[0-9a-f]{16}/", name)
+        assert (await wire.ask("GET", f"/{name}")).status == 200
+
+
+async def test_the_home_page_names_every_module_at_once(wire: Wire) -> None:
+    """A browser need not read one module to learn of the next."""
+    loaded = References((await wire.ask("GET", "/")).body.decode()).loaded
+    modules = PACKAGED_STATIC.rglob("*.js")
+    names = {module.relative_to(PACKAGED_STATIC).as_posix() for module in modules}
+    assert names <= {name.split("/", 2)[2] for name in loaded}
+
+
+async def test_a_file_of_this_release_is_kept_for_ever_and_compressed(wire: Wire) -> None:
+    """It is never asked for again; who does not take gzip gets the same file."""
+    loaded = References((await wire.ask("GET", "/")).body.decode()).loaded
+    path = next(f"/{name}" for name in loaded if name.endswith("main.js"))
+    plain = await wire.ask("GET", path)
+    small = await wire.ask("GET", path, headers=[("Accept-Encoding", "br, gzip")])
+    refused = await wire.ask("GET", path, headers=[("Accept-Encoding", "gzip;q=0")])
+    assert plain.body == refused.body == gzip.decompress(small.body)
+    assert plain.body == (PACKAGED_STATIC / "console" / "main.js").read_bytes()
+    assert (plain.header("content-encoding"), small.header("content-encoding")) == (None, "gzip")
+    for answer in (plain, small):
+        assert answer.header("cache-control") == "public, max-age=31536000, immutable"
+        assert answer.header("vary") == "Accept-Encoding"
+        assert answer.header("content-type") == "text/javascript; charset=utf-8"
+        assert answer.header(POLICY) is not None
+
+
+@pytest.mark.parametrize("digest", ["@0123456789abcdef", "@", "@x"])
+async def test_a_page_of_another_release_goes_on_working(wire: Wire, digest: str) -> None:
+    """During an upgrade a page may be of one server and its files of another; none is kept."""
+    answer = await wire.ask("GET", f"/static/{digest}/console/main.js")
+    assert (answer.status, answer.header("cache-control")) == (200, "no-cache")
+
+
+def test_another_release_has_another_digest(tmp_path: Path) -> None:
+    """Whatever changes, content or name, the address changes with it."""
+    digests = set()
+    for name, content in [("a.js", "1"), ("a.js", "2"), ("b.js", "2"), ("b.js", "")]:
+        folder = tmp_path / f"{name}{content}"
+        folder.mkdir()
+        (folder / name).write_text(content)
+        digests.add(Release(folder).digest)
+    assert len(digests) == 4
 
 
 def test_every_local_link_of_the_home_page_is_relative() -> None:

@@ -1,5 +1,6 @@
 """Pages and files: home page, static files, Swagger UI, the OpenAPI document."""
 
+import asyncio
 import mimetypes
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,8 +9,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from aviso_server.http.gzip import accepts_gzip
 from aviso_server.http.openapi import document
 from aviso_server.http.pages import PACKAGED_STATIC, home_page, swagger_asset, swagger_page
+from aviso_server.http.release import Release, packaged, split_digest
 from aviso_server.http.security import COMMON, CONSOLE, SWAGGER
 from aviso_server.http.services import SERVICES, Services
 
@@ -38,6 +41,8 @@ async def home(request: web.Request) -> web.Response:
     """The home page."""
     services = request.app[SERVICES]
     page = home_page(services.static_dir, services.version, services.homepage_links)
+    if _is_packaged(services):
+        page = (await asyncio.to_thread(packaged)).page(page)
     return web.Response(
         body=page.encode(), headers={**_protection(services), "Content-Type": _HTML}
     )
@@ -46,10 +51,32 @@ async def home(request: web.Request) -> web.Response:
 async def static(request: web.Request) -> web.StreamResponse:
     """A file below the static folder; nothing outside it, and no listings."""
     services = request.app[SERVICES]
-    file = _find(services.static_dir, request.match_info["path"])
+    path = request.match_info["path"]
+    if _is_packaged(services):
+        digest, path = split_digest(path)
+        if digest is not None:
+            # The page of another release gets what we have, which it must not keep.
+            release = await asyncio.to_thread(packaged)
+            if digest == release.digest:
+                return _lasting(request, release, path)
+    file = _find(services.static_dir, path)
     if file is None:
         raise web.HTTPNotFound
     return _PlainFile(file, headers={**_protection(services), "Content-Type": _kind(file)})
+
+
+def _lasting(request: web.Request, release: Release, name: str) -> web.Response:
+    """A file of this very release."""
+    gzipped = accepts_gzip(request.headers.getall("Accept-Encoding", ()))
+    found = release.find(name, gzipped=gzipped)
+    if found is None:
+        raise web.HTTPNotFound
+    body, compressed = found
+    headers = {**CONSOLE, "Content-Type": _kind(Path(name)), "Vary": "Accept-Encoding"}
+    headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    if compressed:
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(body=body, headers=headers)
 
 
 class _PlainFile(web.FileResponse):
@@ -65,7 +92,11 @@ class _PlainFile(web.FileResponse):
 def _protection(services: Services) -> Mapping[str, str]:
     """The headers of the home page and its files."""
     # An operator's own page may have inline scripts, and its policy is the operator's to set.
-    return CONSOLE if services.static_dir == PACKAGED_STATIC else COMMON
+    return CONSOLE if _is_packaged(services) else COMMON
+
+
+def _is_packaged(services: Services) -> bool:
+    return services.static_dir == PACKAGED_STATIC
 
 
 def _kind(file: Path) -> str:
