@@ -1,6 +1,7 @@
 // The page: its head, its four views, and what they share.
 
 import { Account } from "./account.js";
+import { addressOf, placeAt } from "./address.js";
 import { Api } from "./api.js";
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -20,12 +21,15 @@ const VIEWS = {
 };
 const LOOK_MS = 3000;
 const SAID_MS = 6000;
+const NOTED_MS = 250;
 
 /** @import { Failure } from "./api.js" */
 /** @import { Overview } from "./views/overview.js" */
 /** @typedef {keyof typeof VIEWS} ViewName */
 /**
- * @typedef {{element: HTMLElement, themed?: () => void, choose?: (eventType: string) => void,
+ * @typedef {{element: HTMLElement, themed?: () => void,
+ *   choose?: (eventType: string, given: import("./address.js").Given) => void,
+ *   place?: {eventType: string, given: import("./address.js").Given},
  *   offer?: (eventTypes: string[]) => void,
  *   show?: (seen: Overview | null, away: number | null) => void}} View
  */
@@ -34,6 +38,9 @@ const SAID_MS = 6000;
 export class App {
   /** @type {Map<ViewName, View>} */
   #views = new Map();
+  /** @type {View | null} the one that is shown */
+  #shown = null;
+  #noted = 0;
   #said = 0;
   #names = "";
   /** When the server last said how it is doing, and whether it does not now. */
@@ -90,9 +97,24 @@ export class App {
     return this.#away ? this.#seen : null;
   }
 
-  /** Go to a view, and to an event type in it. @param {string} name @param {string} [eventType] */
-  go(name, eventType) {
-    location.hash = eventType === undefined ? name : `${name}/${encodeURIComponent(eventType)}`;
+  /** The state of a view has changed: the address of the one that is shown says so.
+   *  @param {View} view @param {{push?: boolean}} [how] whether the way back leads to how it was */
+  note(view, { push = false } = {}) {
+    if (view !== this.#shown) return;
+    clearTimeout(this.#noted);
+    // Browsers refuse to write an address at every move of a mouse.
+    if (push) this.#spell({ push });
+    else this.#noted = setTimeout(() => this.#spell({ push }), NOTED_MS);
+  }
+
+  /** @param {{push: boolean}} how */
+  #spell({ push }) {
+    const place = this.#shown?.place;
+    if (place === undefined || place.eventType === "") return;
+    const address = addressOf({ view: document.body.dataset.view ?? "", ...place });
+    if (address === location.hash) return;
+    if (push) history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
   }
 
   async #look() {
@@ -153,8 +175,9 @@ export class App {
 
   #route() {
     if (location.hash === "#main" && this.#views.size > 0) return; // the link past the head
-    const [name, eventType] = parts(location.hash);
+    const { view: name, eventType, given } = placeAt(location.hash);
     const chosen = Object.hasOwn(VIEWS, name) ? /** @type {ViewName} */ (name) : "overview";
+    this.#shown = null; // while it is turned to the address, it does not write it
     const view = this.#view(chosen);
     for (const other of this.#views.values()) other.element.hidden = other !== view;
     for (const link of links()) {
@@ -162,7 +185,9 @@ export class App {
       else link.removeAttribute("aria-current");
     }
     document.body.dataset.view = chosen;
-    if (eventType !== undefined) view.choose?.(eventType);
+    if (eventType !== undefined) view.choose?.(eventType, given);
+    this.#shown = view;
+    this.#spell({ push: false });
   }
 
   /** @param {ViewName} name @returns {View} */
@@ -189,15 +214,6 @@ export class App {
 /** The links to the views. @returns {NodeListOf<HTMLAnchorElement>} */
 function links() {
   return document.querySelectorAll("nav a[data-view]");
-}
-
-/** The parts of the address after its hash; anybody may have written it. @param {string} hash */
-function parts(hash) {
-  try {
-    return hash.slice(1).split("/").map(decodeURIComponent);
-  } catch {
-    return [];
-  }
 }
 
 new App().start();

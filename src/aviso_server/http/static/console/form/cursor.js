@@ -63,11 +63,28 @@ export class Cursor {
     this.#turn(() => {});
   }
 
-  /** Choose a kind and a text, as a link or another view does. @param {Kind} kind */
-  set(kind, text = "") {
+  /** The word of the point that is offered first. */
+  get first() {
+    return this.kind.options[0].value;
+  }
+
+  /** What an address says of it: a sequence, a time, or the word for a point without either. */
+  get text() {
+    const kind = this.kind.value;
+    if (kind === "id") return this.sequence.value.trim() || kind;
+    if (kind !== "date") return kind;
+    const checked = check(this.time.value);
+    // Seconds since 1970 would be a sequence.
+    if (checked.ok && checked.kind !== "date") return checked.instant.toISOString();
+    return this.time.value.trim() || kind;
+  }
+
+  set text(text) {
+    const known = [...this.kind.options].some((option) => option.value === text);
+    const kind = known ? text : /^\+?\d+$/.test(text) ? "id" : "date";
     this.kind.value = kind;
-    if (kind === "id") this.sequence.value = text;
-    if (kind === "date") this.time.value = text;
+    this.sequence.value = kind === "id" && !known ? text : "";
+    this.time.value = kind === "date" && !known ? text : "";
     this.#turn(() => {});
   }
 

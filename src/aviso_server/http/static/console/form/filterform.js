@@ -55,7 +55,12 @@ function plain(field, hooks, type = "text") {
     placeholder: field.default ? `any, usually ${field.default}` : "any",
     ...(field.maxLength && type === "text" && { maxLength: field.maxLength }),
   });
-  return { frame, read: () => (input.value === "" ? ANY : { op: "eq", value: input.value }) };
+  return {
+    frame,
+    read: () => (input.value === "" ? ANY : { op: "eq", value: input.value }),
+    texts: () => (input.value === "" ? [] : [input.value]),
+    write: ([text = ""]) => (input.value = text),
+  };
 }
 
 /** @type {Maker} */
@@ -66,10 +71,15 @@ function choices(field, { changed }) {
   );
   const chips = inputs.map((input) => h("label", { class: "chip" }, input, input.value));
   box.hold(h("div", { class: "chips" }, chips));
+  const texts = () => inputs.filter((input) => input.checked).map((input) => input.value);
   return {
     frame: box,
+    texts,
+    write(texts) {
+      for (const input of inputs) input.checked = texts.includes(input.value);
+    },
     read() {
-      const values = inputs.filter((input) => input.checked).map((input) => input.value);
+      const values = texts();
       if (values.length === 0) return ANY;
       return values.length === 1 ? { op: "eq", value: values[0] } : { op: "in", values };
     },
@@ -124,19 +134,34 @@ function numbers(field, { changed }) {
   }
 
   function swap() {
-    const listed = list.hidden;
-    list.hidden = !listed;
-    pair.hidden = listed;
-    if (slider) slider.element.hidden = listed;
-    mode.textContent = listed ? "a range" : "one of";
+    const several = list.hidden;
+    list.hidden = !several;
+    pair.hidden = several;
+    if (slider) slider.element.hidden = several;
+    mode.textContent = several ? "a range" : "one of";
     changed();
   }
 
+  const listed = () => list.value.split(/[\s,;]+/).filter(Boolean);
   return {
     frame: box,
+    texts() {
+      if (!list.hidden) return listed();
+      const [low, high] = [from.value, to.value];
+      if (low === "" && high === "") return [];
+      return [low === high ? low : `${low}..${high}`];
+    },
+    write(texts) {
+      if (texts.length > 1 === list.hidden) swap();
+      list.value = texts.join(", ");
+      const [low = "", high = low] = texts.length === 1 ? texts[0].split("..") : [];
+      from.value = low;
+      to.value = high;
+      slider?.set(low, high);
+    },
     read() {
       if (!list.hidden) {
-        const values = list.value.split(/[\s,;]+/).filter(Boolean);
+        const values = listed();
         return values.length === 0 ? ANY : { op: "in", values };
       }
       if (from.validity.badInput || to.validity.badInput) throw new Error("This is not a number");
@@ -200,6 +225,8 @@ function place(field, hooks, points) {
 
   return {
     frame,
+    texts: () => (text.value.trim() === "" ? [] : [text.value.trim()]),
+    write: ([pairs = field.required ? WORLD : ""]) => write(pairs),
     place: (drawn) => write(drawn?.point?.join(",") ?? ringText(drawn?.polygon ?? [])),
     read() {
       const known = said();

@@ -14,10 +14,12 @@ import { frame } from "./field.js";
 
 /**
  * What is filled in for one field. `read` throws an error in words for it; `place` takes what was
- * drawn on the map.
+ * drawn on the map. `texts` are what it says in the address, and `write` fills it in from there.
  * @typedef {object} Control
  * @property {ReturnType<typeof frame>} frame
  * @property {() => any} read
+ * @property {() => string[]} [texts]
+ * @property {(texts: string[]) => void} [write]
  * @property {(drawn: Drawn | null) => void} [place]
  */
 
@@ -58,6 +60,16 @@ export class Form {
     }));
     fill(this.element, [...this.controls.values()].map((control) => control.frame.element));
     this.#hooks.show(null);
+  }
+
+  /** Fill in what an address says. @param {import("../address.js").Given} given */
+  write(given) {
+    for (const [name, control] of this.controls) control.write?.(given.field(name));
+  }
+
+  /** Say in an address what is filled in. @param {import("../address.js").Given} given */
+  spell(given) {
+    for (const [name, control] of this.controls) given.setField(name, control.texts?.() ?? []);
   }
 
   /** What the fields say, and in words of which nothing can be read. */

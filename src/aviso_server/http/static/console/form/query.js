@@ -1,6 +1,7 @@
 // What to ask for: an event type, a filter, a start, perhaps an end; and the request that follows
 // from it, in three spellings.
 
+import { Given } from "../address.js";
 import { fill, h } from "../dom.js";
 import { requestOf } from "../request/request.js";
 import { Snippets } from "../request/snippets.js";
@@ -50,8 +51,29 @@ export class Query {
     app.session.addEventListener("change", () => this.update());
   }
 
+  get fields() {
+    return this.#fields;
+  }
+
   get eventType() {
     return this.select.value;
+  }
+
+  /** Fill in what an address says. @param {import("../address.js").Given} given */
+  write(given) {
+    this.filters.write(given);
+    this.#cursors.start.text = given.own("from") ?? this.#cursors.start.first;
+    if (this.#cursors.end) this.#cursors.end.text = given.own("to") ?? this.#cursors.end.first;
+    this.update();
+  }
+
+  /** What is filled in, as an address says it. */
+  spell() {
+    const given = new Given();
+    this.filters.spell(given);
+    given.setOwn("from", this.#cursors.start.text);
+    given.setOwn("to", this.#cursors.end?.text ?? null);
+    return given;
   }
 
   /** The request as the form says it; null when something is wrong, which is shown at its place. */

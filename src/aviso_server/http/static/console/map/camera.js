@@ -1,8 +1,9 @@
 // The view of one map and how it moves: at once under the hand, in a short flight otherwise.
 
-import { fitted, panned, resized, whole, zoomed } from "./projection.js";
+import { clamped, fitted, panned, resized, whole, zoomed } from "./projection.js";
 
 /** @import { Box, View } from "./projection.js" */
+/** @typedef {{lat: number, lon: number, across: number}} Spot */
 
 /** Milliseconds of a flight. */
 const FLIGHT = 320;
@@ -12,7 +13,7 @@ export class Camera {
   view = null;
   /** @type {{from: View, to: View, start: number | null} | null} */
   #flight = null;
-  /** @type {Box[] | null} */
+  /** @type {((view: View) => View) | null} what was asked for while the map had no size */
   #wanted = null;
   #still;
 
@@ -31,8 +32,7 @@ export class Camera {
     if (width === 0 || height === 0) return;
     this.#flight = null;
     this.view = this.view === null ? whole(width, height) : resized(this.view, width, height);
-    // What was to be fitted while the map had no size, as on a hidden page.
-    if (this.#wanted !== null) this.view = fitted(this.view, this.#wanted);
+    if (this.#wanted !== null) this.view = this.#wanted(this.view);
     this.#wanted = null;
   }
 
@@ -56,8 +56,24 @@ export class Camera {
 
   /** @param {Box[]} boxes */
   fit(boxes) {
-    if (this.view === null) this.#wanted = boxes;
+    if (this.view === null) this.#wanted = (view) => fitted(view, boxes);
     else this.#fly(fitted(this.view, boxes));
+  }
+
+  /** Where it looks, or flies to: the middle, and how many degrees of longitude are in sight.
+   *  @returns {Spot | null} */
+  get spot() {
+    const view = this.#flight?.to ?? this.view;
+    return view && { lat: view.lat, lon: view.lon, across: view.width / view.scale };
+  }
+
+  /** Look there at once, on a screen of any size. @param {Spot} spot */
+  look({ lat, lon, across }) {
+    /** @param {View} view */
+    const there = (view) => clamped({ ...view, lat, lon, scale: view.width / across });
+    this.#flight = null;
+    if (this.view === null) this.#wanted = there;
+    else this.view = there(this.view);
   }
 
   /** Go on with a flight; true while there is one. @param {number} now */

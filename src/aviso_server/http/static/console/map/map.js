@@ -42,6 +42,8 @@ export class WorldMap {
   onhover = () => {};
   /** An area was drawn, or changed by dragging a corner. @type {(drawn: Drawn) => void} */
   ondrawn = () => {};
+  /** The reader looks elsewhere now. */
+  onmoved = () => {};
   /** Words for the reader. @type {(text: string) => void} */
   onmessage = () => {};
 
@@ -135,6 +137,18 @@ export class WorldMap {
     const boxes = this.#shapes.boxes(ids);
     if (ids === undefined && this.#pen.area !== null) boxes.push(this.#pen.area.box);
     this.#camera.fit(boxes);
+    this.#ask();
+    this.onmoved();
+  }
+
+  /** Where it looks; null until it has a size. */
+  get spot() {
+    return this.#camera.spot;
+  }
+
+  /** Look elsewhere. @param {import("./camera.js").Spot} spot */
+  look(spot) {
+    this.#camera.look(spot);
     this.#ask();
   }
 
@@ -263,6 +277,7 @@ export class WorldMap {
     if (this.#camera.view === null) return;
     move();
     this.#ask();
+    this.onmoved();
   }
 
   /** @param {number} factor @param {number} [x] @param {number} [y] */

@@ -15,13 +15,15 @@ export class Details {
   /** @type {Notification | null} */
   item = null;
 
-  /** @param {{closed: () => void, locate: (id: string) => void}} hooks */
-  constructor({ closed, locate }) {
+  /** @param {{closed: () => void, locate: (id: string) => void,
+   *   link: (item: Notification) => string}} hooks */
+  constructor({ closed, locate, link }) {
     this.#closed = closed;
     this.title = h("h2", { tabIndex: -1 });
     this.when = h("p", { class: "when" });
     this.code = h("code");
     this.copyId = h("button", { type: "button" }, "Copy id");
+    this.copyLink = h("button", { type: "button" }, "Copy link");
     this.copyAll = h("button", { type: "button" }, "Copy CloudEvent");
     this.find = h("button", { type: "button" }, "Show on the map");
     const shut = h(
@@ -38,13 +40,17 @@ export class Details {
       "aside",
       { class: "details", hidden: true, "aria-label": "Details of a notification" },
       h("header", {}, h("div", {}, this.title, this.when), shut),
-      h("div", { class: "buttons" }, this.copyId, this.copyAll, this.find),
+      h("div", { class: "buttons" }, this.copyId, this.copyLink, this.copyAll, this.find),
       h("pre", { tabIndex: 0 }, this.code),
     );
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
     });
     this.copyId.addEventListener("click", () => copy(this.item?.id ?? "", this.copyId));
+    this.copyLink.addEventListener("click", () => {
+      const address = this.item === null ? "" : link(this.item);
+      copy(new URL(address, location.href).href, this.copyLink);
+    });
     this.copyAll.addEventListener("click", () => copy(this.#text(), this.copyAll));
     this.find.addEventListener("click", () => this.item && locate(this.item.id));
   }

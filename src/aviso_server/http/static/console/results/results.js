@@ -34,6 +34,12 @@ export class Results {
   #asked = false;
   /** @type {Set<string>} */
   #placed = new Set();
+  /** @type {string | null} what is to be opened when it comes */
+  #awaited = null;
+  /** The address of a notification. @type {(item: Notification) => string} */
+  link = () => "";
+  /** Another notification was opened, or it was closed. */
+  onopen = () => {};
 
   /** @param {{label: string, empty: string, pausable?: boolean}} options */
   constructor({ label, empty, pausable = true }) {
@@ -47,6 +53,7 @@ export class Results {
     this.details = new Details({
       closed: () => this.#chose(null),
       locate: (id) => this.map.fit([id]),
+      link: (item) => this.link(item),
     });
     this.table = new Table(this.#buffer, { label, empty, open: (item) => this.#open(item) });
     this.strip = h(
@@ -129,6 +136,20 @@ export class Results {
     this.#flush();
   }
 
+  /** The notification that is open, or is to be when it comes. */
+  get opened() {
+    return this.details.item?.id ?? this.#awaited;
+  }
+
+  /** Open a notification as soon as it is there; null closes the one that is.
+   *  @param {string | null} id */
+  expect(id) {
+    if (id === this.opened) return;
+    this.details.close();
+    this.#awaited = id;
+    this.#find();
+  }
+
   /** Begin anew. */
   clear() {
     this.#buffer.clear();
@@ -136,6 +157,7 @@ export class Results {
     this.#waiting.clear();
     this.#placed.clear();
     this.#rate = new Rate();
+    this.#awaited = null;
     this.map.clear();
     this.details.close();
     this.table.rewind();
@@ -186,6 +208,11 @@ export class Results {
     if (gone.length > 0) this.map.remove(gone.map((item) => item.id));
     this.table.refresh(notifications.length);
     this.#count();
+    this.#find();
+  }
+
+  #find() {
+    if (this.#awaited !== null) this.#pick(this.#awaited);
   }
 
   #toggle() {
@@ -203,6 +230,7 @@ export class Results {
   /** @param {Notification} item */
   #open(item) {
     this.details.open(item, this.#placed.has(item.id));
+    this.#awaited = null;
     this.#chose(item.id);
   }
 
@@ -216,6 +244,7 @@ export class Results {
   #chose(id) {
     this.table.choose(id);
     this.map.highlight(id);
+    this.onopen();
     if (id === null) this.table.element.focus({ preventScroll: true });
   }
 

@@ -3,6 +3,7 @@
 // It is shown anew with every look at the server. What changes keeps its place on the page, so a
 // reader's eye, a screen reader and a focused link are left alone.
 
+import { addressOf, Given } from "../address.js";
 import { fill, h, svg } from "../dom.js";
 import { icon } from "../icons.js";
 import { bytes, count, rate, since, span, toCalendar } from "../moments.js";
@@ -185,9 +186,11 @@ class Card {
     this.bar = h("div", { class: "tiers" });
     this.note = h("p", { class: "soft small" });
     /** @param {"live" | "replay" | "publish"} view @param {string} label */
-    const link = (view, label) =>
-      h("a", { href: `#${view}/${encodeURIComponent(name)}`, class: "button" }, icon(view), label);
-    this.watch = link("live", "Watch");
+    const link = (view, label, given = new Given()) => {
+      const href = addressOf({ view, eventType: name, given });
+      return h("a", { href, class: "button" }, icon(view), label);
+    };
+    this.watch = link("live", "Watch", new Given(".run"));
     this.replay = link("replay", "Replay");
     this.publish = link("publish", "Publish");
     this.element = h(

@@ -1,5 +1,6 @@
 // The publish view: a form from the schema; what the server refuses is told at the field.
 
+import { addressOfOne, Given } from "../address.js";
 import { fill, h } from "../dom.js";
 import { EventTypeSelect } from "../form/eventtype.js";
 import { fieldsOf, placeOf } from "../form/fields.js";
@@ -20,6 +21,8 @@ const SHAPE = "announcement";
 
 export class PublishView {
   #app;
+  /** @type {import("../form/fields.js").Field[]} */
+  #fields = [];
   /** @type {string[]} */
   #names = [];
 
@@ -92,12 +95,19 @@ export class PublishView {
   /** @param {View | undefined} view */
   #pick(view) {
     const fields = view === undefined ? [] : fieldsOf(view);
+    this.#fields = fields;
     this.#names = [...fields.map((field) => field.name), "payload"];
     const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
     this.element.classList.toggle("without-map", !spatial);
     this.publishForm.begin(fields, view?.payload?.required ?? false);
     this.trouble.hidden = true;
     this.#update();
+    this.#app.note(this);
+  }
+
+  /** What the address says of this view. */
+  get place() {
+    return { eventType: this.select.value, given: new Given() };
   }
 
   /** Show a ring as an area that can be pulled, a cloud as points.
@@ -129,7 +139,8 @@ export class PublishView {
     // The key makes a second try after a lost answer harmless.
     const key = crypto.randomUUID();
     try {
-      this.#told(await this.#send(this.#request(read), key));
+      const request = this.#request(read);
+      this.#told(await this.#send(request, key), request);
     } catch (error) {
       this.#complain(/** @type {Failure} */ (error), read.hints);
     } finally {
@@ -161,15 +172,17 @@ export class PublishView {
     this.trouble.hidden = false;
   }
 
-  /** @param {{id: string, topic: string, processed_at: string}} answer */
-  #told(answer) {
+  /** @param {{id: string, sequence: number, topic: string, processed_at: string}} answer
+   *  @param {Request} request */
+  #told(answer, { event_type: eventType, identifier }) {
+    const href = addressOfOne({ ...answer, identifier }, eventType, this.#fields);
     this.done.querySelector(".soft")?.remove();
     this.done.prepend(
       h(
         "li",
         {},
         h("time", { class: "mono" }, clock(answer.processed_at)),
-        h("strong", {}, answer.id),
+        h("a", { href }, h("strong", {}, answer.id)),
         h("span", { class: "soft mono" }, answer.topic),
       ),
     );

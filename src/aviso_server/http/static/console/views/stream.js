@@ -1,6 +1,7 @@
 // What the live and the replay view share: a form to ask with, the stream that follows from it, and
 // where its notifications appear. The stream goes on while another view is shown.
 
+import { addressOfOne, Given } from "../address.js";
 import { fill, h } from "../dom.js";
 import { Cursor } from "../form/cursor.js";
 import { Query } from "../form/query.js";
@@ -22,6 +23,9 @@ export class StreamView {
   /** @type {Follower | null} */
   follower = null;
   busy = false;
+  #running = new Given();
+  /** @type {string | null} where the reader moved the map */
+  #map = null;
   notices = new Notices();
   go = h("button", { type: "submit", class: "primary" });
 
@@ -53,8 +57,15 @@ export class StreamView {
       draw: (shape) => this.results.map.draw(shape),
       show: (place) => this.results.map.setArea(/** @type {Drawn | null} */ (place)),
       picked: (fields) => this.#picked(fields),
-      changed: (request) => this.differs(request),
+      changed: (request) => {
+        this.differs(request);
+        this.note();
+      },
     });
+    this.results.link = ({ id, sequence, data }) =>
+      addressOfOne({ id, sequence, ...data }, this.query.eventType, this.query.fields);
+    this.results.onopen = () => this.note();
+    this.results.map.onmoved = () => this.#looked();
     this.results.map.ondrawn = (place) => this.query.filters.drawn(place);
     this.results.map.onmessage = (text) => app.say(text);
     this.query.form.addEventListener("submit", () => this.toggle());
@@ -74,9 +85,51 @@ export class StreamView {
     this.query.select.offer(eventTypes);
   }
 
-  /** Turn to an event type, as the overview asks. @param {string} eventType */
-  choose(eventType) {
+  /** What the address says of this view. @returns {{eventType: string, given: Given}} */
+  get place() {
+    // What runs, not what is being typed meanwhile.
+    const given = this.follower === null ? this.query.spell() : new Given(`${this.#running}`);
+    given.setOwn("map", this.#map);
+    given.setOwn("open", this.results.opened);
+    return { eventType: this.query.eventType, given };
+  }
+
+  /** Turn to what an address says. @param {string} eventType @param {Given} given */
+  choose(eventType, given) {
     this.query.select.turn(eventType);
+    if (given.empty || this.query.eventType !== eventType) return;
+    const now = this.place.given;
+    // Who comes back to a stream finds it as it is.
+    if (given.without("run").empty) {
+      if (!this.busy) this.toggle();
+    } else if (`${given.without("map", "open")}` !== `${now.without("map", "open")}`) {
+      if (this.busy) this.stop();
+      this.query.write(given);
+      if (given.own("run") !== null) this.toggle();
+    }
+    this.#look(given.own("map"));
+    this.results.expect(given.own("open"));
+  }
+
+  /** The state of this view has changed. */
+  note() {
+    this.app.note(this);
+  }
+
+  #looked() {
+    const spot = this.results.map.spot;
+    if (spot === null) return;
+    const { lat, lon, across } = spot;
+    this.#map = [lat, lon, across].map((number) => Number(number.toPrecision(5))).join(",");
+    this.note();
+  }
+
+  /** @param {string | null} text */
+  #look(text) {
+    const [lat, lon, across] = (text ?? "").split(",").map(Number);
+    if (text === this.#map || !(across > 0) || !Number.isFinite(lat + lon)) return;
+    this.#map = text;
+    this.results.map.look({ lat, lon, across });
   }
 
   themed() {
@@ -109,6 +162,8 @@ export class StreamView {
   begin(request) {
     this.follower?.stop();
     this.empty();
+    this.#running = this.query.spell();
+    this.#running.setOwn("run", "");
     this.follower = new Follower({
       post: (path, body, signal) => this.app.api.stream(path, body, signal),
       kind: this.kind,
@@ -120,6 +175,7 @@ export class StreamView {
     this.running();
     this.follower.start();
     this.results.appear();
+    this.app.note(this, { push: true });
   }
 
   /** @param {State} state */
@@ -137,6 +193,7 @@ export class StreamView {
     this.follower?.stop();
     this.follower = null;
     this.#idle();
+    this.note();
   }
 
   running() {
