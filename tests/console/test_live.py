@@ -12,6 +12,13 @@ from support.console import WITHIN_MS, Console, notify, notify_many
 from support.process import server_process
 
 SQUARE = [[50.0, 10.0], [50.0, 20.0], [60.0, 20.0], [60.0, 10.0], [50.0, 10.0]]
+UNCOVERED = """(part) => {
+  part.scrollIntoView();
+  const { x, y, width, height } = part.getBoundingClientRect();
+  const inside = [[x + 5, y + 5], [x + width - 5, y + 5], [x + width / 2, y + height / 2]];
+  const details = part.closest(".results").querySelector(".details");
+  return inside.every(([x, y]) => !details.contains(document.elementFromPoint(x, y)));
+}"""
 FAR = [[-30.0, 140.0], [-30.0, 145.0], [-20.0, 145.0], [-20.0, 140.0], [-30.0, 140.0]]
 
 
@@ -346,3 +353,21 @@ def test_heads_stand_over_their_columns(console: Console) -> None:
         assert len(heads) == 10
         assert heads == cells, width
         assert not cut, width
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1100, 800), (390, 844)])
+def test_details_lie_on_nothing_that_is_used(console: Console, width: int, height: int) -> None:
+    """Map, table and the buttons of the strip have the rest of the room; all fits on the screen."""
+    notify(console.url, "area", {"date": "20261116", "polygon": SQUARE})
+    console.page.set_viewport_size({"width": width, "height": height})
+    try:
+        console.open("live/area?.from=first&.run=")
+        console.view.locator(".table-row:not([hidden])").first.click()
+        details = console.view.locator(".details").bounding_box()
+        assert details is not None
+        assert details["x"] + details["width"] <= width
+        assert details["y"] + details["height"] <= height
+        for part in ("canvas", ".table", ".strip .buttons"):
+            assert console.view.locator(part).evaluate(UNCOVERED), part
+    finally:
+        console.page.set_viewport_size({"width": 1280, "height": 720})

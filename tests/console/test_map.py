@@ -265,6 +265,44 @@ def test_something_new_glows_for_a_while(at: Map) -> None:
     assert over == calm
 
 
+def test_the_world_is_not_painted_anew_while_something_glows(at: Map) -> None:
+    """A hundred shapes in two seconds: the coasts of the world are drawn a few times a second."""
+    at.page.emulate_media(reduced_motion="no-preference")
+    painted, frames = at.page.evaluate(
+        """async (ring) => {
+          const calmer = matchMedia("(prefers-reduced-motion: reduce)");
+          while (calmer.matches) await new Promise(requestAnimationFrame);
+          const clock = performance.now, frame = requestAnimationFrame, began = performance.now();
+          const { drawImage, fillRect } = CanvasRenderingContext2D.prototype;
+          let age = 0, grounds = 0, pictures = 0;
+          performance.now = () => began + age;
+          globalThis.requestAnimationFrame = (paint) => frame(() => paint(began + age));
+          CanvasRenderingContext2D.prototype.fillRect = function (...given) {
+            grounds += 1; // the sea, once for every painting of the ground
+            return fillRect.apply(this, given);
+          };
+          CanvasRenderingContext2D.prototype.drawImage = function (...given) {
+            pictures += 1;
+            return drawImage.apply(this, given);
+          };
+          try {
+            for (age = 0; age < 2000; age += 20) {
+              window.map.add([{ id: `new ${age}`, polygon: ring }]);
+              await new Promise(requestAnimationFrame);
+            }
+          } finally {
+            performance.now = clock;
+            globalThis.requestAnimationFrame = frame;
+            Object.assign(CanvasRenderingContext2D.prototype, { drawImage, fillRect });
+          }
+          return [grounds, pictures];
+        }""",
+        BOX,
+    )
+    assert 1 <= painted <= 9
+    assert painted < frames <= 41
+
+
 def test_without_coastlines_the_map_still_works(fresh: Tab, server: ServerProcess) -> None:
     """It says so, and everything else is there."""
     fresh.expected.append("404")

@@ -6,9 +6,21 @@
 import { inSight, project, turns } from "./projection.js";
 
 const DASH = [5, 4];
+/** A sharper screen than this is not worth the pixels. */
+const SHARPEST = 2;
 
 /** @typedef {{view: import("./projection.js").View, ratio: number,
  *  colours: import("./colours.js").Colours}} Ground  `ratio` is device pixels per pixel */
+
+/** Give a canvas as many pixels as the screen has there; how many for each.
+ *  @param {HTMLCanvasElement} canvas @param {import("./projection.js").View} view */
+export function sharpen(canvas, { width, height }) {
+  const ratio = Math.min(devicePixelRatio, SHARPEST);
+  const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide) canvas.width = wide;
+  if (canvas.height !== tall) canvas.height = tall;
+  return ratio;
+}
 
 /** @param {CanvasRenderingContext2D} context @param {Ground} ground */
 export function inPixels(context, { ratio }) {

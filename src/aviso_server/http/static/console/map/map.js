@@ -6,20 +6,20 @@
 // - Places are latitude and longitude, in this order; see rings.js for rings across 180 degrees.
 // - A click takes the newest shape below it; more clicks there take those below, one by one.
 
+import { Backdrop } from "./backdrop.js";
+import { sharpen } from "./brush.js";
 import { Camera } from "./camera.js";
 import { coloursOf } from "./colours.js";
 import { Controls } from "./controls.js";
 import { Dots } from "./dots.js";
 import { Gestures } from "./gestures.js";
+import { FADE, glowing } from "./glow.js";
 import { paint } from "./paint.js";
 import { Pen } from "./pen.js";
 import { unproject } from "./projection.js";
 import { Shapes } from "./shapes.js";
 import { loadWorld } from "./world.js";
 
-/** Milliseconds for which something new glows, and how many do at once. */
-const GLOW = 1500;
-const GLOWING = 50;
 /** Pixels around the pointer that still count as a hit: a finger covers more. */
 const REACH = { mouse: 5, touch: 14 };
 /** Pixels that an arrow key moves the map, and with Shift. */
@@ -29,8 +29,6 @@ const FINE_ARROW = 6;
 const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 /** Zoom of one press of a button or key. */
 const PRESS = 2;
-/** A sharper screen than this is not worth the pixels. */
-const SHARPEST = 2;
 const NO_LAND = "The coastlines could not be loaded; the map works without them.";
 
 /** @typedef {import("./drawing.js").Drawn} Drawn */
@@ -62,10 +60,13 @@ export class WorldMap {
   /** @type {string | null} */
   #hovered = null;
   #picked = { id: "", x: 0, y: 0 };
-  /** What the reader uses: "pointer", "touch" or "keys". */
-  /** @type {"keys" | "touch" | "pointer"} */
+  /** @type {"keys" | "touch" | "pointer"} what the reader uses */
   #by = matchMedia("(pointer: coarse)").matches ? "touch" : "pointer";
   #frame = 0;
+  #backdrop = new Backdrop();
+  /** Whether more than a glow has changed since the last picture, and when that was. */
+  #changed = true;
+  #painted = 0;
   #ended = new AbortController();
   #observer = new ResizeObserver(() => this.#resize());
   #calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -111,8 +112,12 @@ export class WorldMap {
   /** Add shapes, the newest last.
    *  @param {{id: string, polygon?: [number, number][], points?: [number, number][]}[]} shapes */
   add(shapes) {
-    this.#shapes.add(shapes, performance.now());
-    this.#ask();
+    const now = performance.now();
+    const glows = this.#glowing(now).length > 0;
+    this.#shapes.add(shapes, now);
+    // A glow goes on by itself, and takes what is new along.
+    if (glows) this.#next();
+    else this.#ask();
   }
 
   /** @param {Iterable<string>} ids */
@@ -215,10 +220,17 @@ export class WorldMap {
   #resize() {
     this.#camera.resize(this.#host.clientWidth, this.#host.clientHeight);
     // A canvas is empty when its size was set, so it is painted before anybody sees it.
+    this.#changed = true;
     this.#paint(performance.now());
   }
 
+  /** Something has changed. */
   #ask() {
+    this.#changed = true;
+    this.#next();
+  }
+
+  #next() {
     if (this.#frame === 0 && !this.#ended.signal.aborted) {
       this.#frame = requestAnimationFrame((now) => this.#paint(now));
     }
@@ -228,46 +240,41 @@ export class WorldMap {
   #paint(now) {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
+    if (!this.#changed && now - this.#painted < FADE) {
+      this.#next();
+      return;
+    }
+    this.#changed = false;
+    this.#painted = now;
     this.#controls.count(this.shown, this.total);
     if (this.#camera.view === null) return;
     const flying = this.#camera.step(now);
     this.#follow();
-    const glowing = this.#glowing(now);
-    paint(this.#context, {
+    const glow = this.#glowing(now);
+    /** @type {import("./paint.js").Scene} */
+    const scene = {
       view: this.#camera.shown,
-      ratio: this.#sized(),
+      ratio: sharpen(this.#controls.canvas, this.#camera.shown),
       colours: this.#colours,
       world: this.#world,
       shapes: this.#shapes,
       dots: this.#dots,
-      glowing,
+      glowing: glow,
       hovered: this.#shapes.get(this.#hovered),
       highlighted: this.#shapes.get(this.#highlighted),
       area: this.#pen.area,
       drawing: this.#pen.drawing,
       cross: this.#by === "keys" && document.activeElement === this.#controls.canvas,
-    });
-    if (flying || glowing.length > 0) this.#ask();
-  }
-
-  /** Give the canvas as many pixels as the screen has there. */
-  #sized() {
-    const { canvas } = this.#controls;
-    const { width, height } = this.#camera.shown;
-    const ratio = Math.min(devicePixelRatio, SHARPEST);
-    const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (canvas.width !== wide) canvas.width = wide;
-    if (canvas.height !== tall) canvas.height = tall;
-    return ratio;
+    };
+    const lacking = this.#backdrop.follow(scene, now);
+    paint(this.#context, scene, this.#backdrop.canvas);
+    if (flying) this.#ask();
+    else if (lacking || glow.length > 0) this.#next();
   }
 
   /** @param {number} now */
   #glowing(now) {
-    if (this.#calm.matches) return [];
-    return this.#shapes.since(now - GLOW, GLOWING).map((shape) => {
-      const age = Math.min(Math.max((now - shape.born) / GLOW, 0), 1);
-      return { shape, strength: (1 - age) ** 2 };
-    });
+    return this.#calm.matches ? [] : glowing(this.#shapes, now);
   }
 
   // Moves

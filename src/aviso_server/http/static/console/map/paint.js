@@ -23,14 +23,22 @@ const GLOW = [[9, 0.18], [5, 0.3], [1.6, 1]];
  *  area: import("./area.js").Area | null, drawing: import("./drawing.js").Drawing | null,
  *  cross: boolean}} Scene */
 
-/** @param {CanvasRenderingContext2D} context @param {Scene} scene */
-export function paint(context, scene) {
+/** The ground and the shapes.
+ *  @param {CanvasRenderingContext2D} context of an empty canvas @param {Scene} scene */
+export function paintBelow(context, scene) {
+  context.lineJoin = "round";
+  paintGround(context, scene, scene.world);
+  paintShapes(context, scene);
+}
+
+/** @param {CanvasRenderingContext2D} context @param {Scene} scene
+ *  @param {HTMLCanvasElement} below what `paintBelow` has painted, as large as this */
+export function paint(context, scene, below) {
   const { colours } = scene;
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   context.lineJoin = "round";
-  paintGround(context, scene, scene.world);
-  paintShapes(context, scene);
+  context.drawImage(below, 0, 0);
   paintGlow(context, scene);
   if (scene.hovered) paintMarked(context, scene, scene.hovered, colours.shape, 2);
   if (scene.highlighted) paintMarked(context, scene, scene.highlighted, colours.hot, 3);

@@ -61,6 +61,8 @@ export class Shapes {
   /** @type {Set<string>} */
   #gone = new Set();
   #weight = 0;
+  /** Another number whenever something else is to be drawn. */
+  version = 0;
 
   get shown() {
     return this.#shapes.size;
@@ -93,6 +95,7 @@ export class Shapes {
   }
 
   clear() {
+    this.version += 1;
     this.#shapes.clear();
     this.#batches.clear();
     this.#gone.clear();
@@ -141,6 +144,7 @@ export class Shapes {
     this.remove([made.id]);
     if (this.#newest.full >= BATCH) this.#newest = new Batch();
     const shape = { ...made, batch: this.#newest };
+    this.version += 1;
     this.#newest.add(shape);
     this.#batches.add(this.#newest);
     this.#shapes.set(shape.id, shape);
@@ -163,6 +167,7 @@ export class Shapes {
   #take(id) {
     const shape = this.#shapes.get(id);
     if (shape === undefined) return;
+    this.version += 1;
     this.#shapes.delete(id);
     this.#weight -= shape.weight;
     shape.batch.remove(shape);

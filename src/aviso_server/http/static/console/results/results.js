@@ -52,7 +52,10 @@ export class Results {
     this.mapHost = h("div", { class: "map" });
     this.details = new Details({
       closed: () => this.#chose(null),
-      locate: (id) => this.map.fit([id]),
+      locate: (id) => {
+        if (isNarrow()) this.mapHost.scrollIntoView();
+        this.map.fit([id]);
+      },
       link: (item) => this.link(item),
     });
     this.table = new Table(this.#buffer, { label, empty, open: (item) => this.#open(item) });
@@ -167,7 +170,7 @@ export class Results {
 
   /** Come into view, where the form is above and not beside it. */
   appear() {
-    if (matchMedia("(width < 60rem)").matches) this.element.scrollIntoView();
+    if (isNarrow()) this.element.scrollIntoView();
   }
 
   /**
@@ -267,6 +270,11 @@ export class Results {
     }
     return said.join(" ");
   }
+}
+
+/** Whether the form is above, and not beside, what it asks for. */
+function isNarrow() {
+  return matchMedia("(width < 60rem)").matches;
 }
 
 /** @param {Notification} item */
