@@ -27,10 +27,10 @@ from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.errors import MalformedBody
 from aviso_server.core.fields.place import parse_polygon
 from aviso_server.core.frame import LIVE, notification_frame
-from aviso_server.core.geometry import Area, Cloud, Intersects
+from aviso_server.core.geometry import Area, Cloud, Points
 from aviso_server.core.json import Json, parse
 from aviso_server.core.notification import Record
-from aviso_server.core.side import Points
+from aviso_server.core.spatial import Intersects
 from aviso_server.core.wire import parse_request
 from aviso_server.http.gzip import Gzip
 from aviso_server.settings import load

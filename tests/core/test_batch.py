@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from aviso_server.core.batch import (
     AT_ONCE,
-    BLOCK,
     MAX_COMMAS,
     MAX_ENVELOPE,
     check_element,
     elements,
     is_array,
-    split,
     unwrap,
 )
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError, WrongShape
 from aviso_server.core.json import parse
+from aviso_server.core.split import BLOCK, split
 
 BLOCKS = st.integers(1, 9)
 """So small that everything is cut somewhere."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import oracle
 from support.places import RING_AND_POINTS, RING_PAIRS, RINGS
 
-from aviso_server.core.geometry import Area, Box, Cloud, Contains, Geometry, Intersects
-from aviso_server.core.side import Point, Points
+from aviso_server.core.geometry import Area, Box, Cloud, Geometry, Point, Points
+from aviso_server.core.spatial import Contains, Intersects
 
 DIAMOND = Area.of(((52.5, 13.4), (52.6, 13.5), (52.5, 13.6), (52.4, 13.5), (52.5, 13.4)))
 BOW_TIE = Area.of(((0.0, 0.0), (4.0, 4.0), (4.0, 0.0), (0.0, 4.0), (0.0, 0.0)))

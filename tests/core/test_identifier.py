@@ -7,7 +7,7 @@ from support.config import settings
 
 from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.known import MAX_LENGTH, MAX_TEXTS
-from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
+from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.identifier import (
     check_spatial,
     compile_filter,
@@ -17,6 +17,7 @@ from aviso_server.core.identifier import (
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
+from aviso_server.core.spatial import Contains, Intersects
 
 SCHEMAS = settings().catalogue.schemas
 EXTREME, POLYGON, CLOUD, DISS = (

@@ -21,6 +21,7 @@ VALUES = st.recursive(
     | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
+BLANKS = bytes.maketrans(b'"\\', b"  ")
 PIECES = st.sampled_from('{}[],:"\\0-eé \n\x00\ufeff') | st.sampled_from(
     ["\\u", "d800", "dc00", '"a"', '"\\ud83d\\ude00"', "1.5", "E+9", "1e400", "true", "null", "NaN"]
 )
@@ -210,8 +211,15 @@ def test_long_digits_inside_a_string_are_text() -> None:
 @example(depth=MAX_DEPTH, shapes=[("[", "]")])
 @example(depth=MAX_DEPTH + 1, shapes=[("[", "]")])
 @example(depth=2000, shapes=[('{"a":', "}")])
-def test_nesting_is_read_down_to_128(depth: int, shapes: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("small", [0, 16 * 1024])
+def test_nesting_is_read_down_to_128(depth: int, shapes: list[tuple[str, str]], small: int) -> None:
     """128 levels are read and 129 refused, whatever brackets stand in strings or beside."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aviso_server.core.json._SMALL", small)
+        _check_nesting(depth, shapes)
+
+
+def _check_nesting(depth: int, shapes: list[tuple[str, str]]) -> None:
     levels = [(shapes or [("[", "]")])[i % (len(shapes) or 1)] for i in range(depth)]
     innermost = "1" if levels[-1][0] != "[[]," else "[]"
     text = "".join(o for o, _ in levels) + innermost + "".join(c for _, c in reversed(levels))
@@ -274,7 +282,11 @@ def test_strings_are_found_across_blocks(parts: list[bytes]) -> None:
     body = b"".join(parts)
     with pytest.MonkeyPatch.context() as patch:
         # A backslash outside a string is no JSON, and whether it stays is not a promise.
+        few = _outside_strings(body)
+        patch.setattr("aviso_server.core.json._SMALL", -1)
         whole = _outside_strings(body).replace(b"\\", b" ")
         patch.setattr("aviso_server.core.json._BLOCK", 3)
         assert _outside_strings(body).replace(b"\\", b" ") == whole
+    # Nor whether the quote at the end of a string does.
+    assert few.translate(BLANKS) == whole.translate(BLANKS)
     assert len(whole) == len(body)

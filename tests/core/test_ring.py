@@ -12,8 +12,8 @@ from support.oracle import exact, on_ring
 from support.oracle import winding as oracle_winding
 from support.places import KINDS, RING_AND_POINTS, RING_PAIRS, zigzag
 
+from aviso_server.core.geometry import Point, Points
 from aviso_server.core.ring import Ring, Rings, _apart, coords, edges_meet, rings_meet, winding
-from aviso_server.core.side import Point, Points
 
 POINTS = st.one_of(
     *(st.lists(st.tuples(kind, kind), min_size=4, max_size=4) for kind in KINDS),

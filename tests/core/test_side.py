@@ -11,8 +11,9 @@ from support.oracle import cross, exact, minus
 from support.places import KINDS
 
 from aviso_server.core import side as module
+from aviso_server.core.geometry import Point
 from aviso_server.core.ring import coords
-from aviso_server.core.side import Coords, Point, measure, side, sides, sure_signs
+from aviso_server.core.side import Coords, measure, side, sides, sure_signs
 
 TRIPLE = st.one_of(*(st.tuples(*[st.tuples(kind, kind)] * 3) for kind in KINDS))
 # Points of very different size in one triple: differences and products need every digit.

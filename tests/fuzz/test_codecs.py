@@ -26,7 +26,7 @@ from aviso_server.auth.refusal import MalformedHeader
 from aviso_server.backends.jetstream.answers import read_fields
 from aviso_server.backends.jetstream.connection import Refused, Unavailable, read_answer
 from aviso_server.backends.jetstream.messages import Stored, decode, encode
-from aviso_server.core.batch import is_array, parse_item, split
+from aviso_server.core.batch import is_array, parse_item
 from aviso_server.core.cloudevent import Renderer
 from aviso_server.core.declaration import BadDeclaration, declaration, read_declaration
 from aviso_server.core.errors import (
@@ -44,6 +44,7 @@ from aviso_server.core.identifier import check_spatial, compile_filter, read_ide
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record, Unreadable
 from aviso_server.core.operation import Operation
+from aviso_server.core.split import split
 from aviso_server.core.topic import TopicError, parse_subject, subject
 from aviso_server.core.wire import parse_wipe
 from aviso_server.http.body import _decode

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from support import draws
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Box, Cloud, Contains, Intersects
+from aviso_server.core.geometry import Area, Box, Cloud
 from aviso_server.core.notification import Notification, Record
+from aviso_server.core.spatial import Contains, Intersects
 from aviso_server.lake.predicate import mask, region
 from aviso_server.lake.record import records_to_batch
 

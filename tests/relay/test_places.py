@@ -12,9 +12,10 @@ from support.places import zigzag
 from support.relay import Relay, asked, relay
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Geometry, Intersects
+from aviso_server.core.geometry import Area, Geometry
 from aviso_server.core.notification import Entry, Record
 from aviso_server.core.operation import Operation
+from aviso_server.core.spatial import Intersects
 from aviso_server.relay import places
 
 SMALL = Area.of(((0.0, 0.0), (0.0, 2.0), (2.0, 2.0), (0.0, 0.0)))

@@ -17,9 +17,10 @@ from support.fuzz import examples
 from support.relay import Reader, Relay, asked, relay
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Intersects
+from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
+from aviso_server.core.spatial import Intersects
 from aviso_server.relay.hub import Keep, Recovery
 
 REGIONS = "nsew"

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from aviso_server.core.side import Point, Points
+from aviso_server.core.geometry import Point, Points
 
 # A coarse grid makes shared vertices, shared edges, crossings and flat rings likely.
 GRID = st.integers(0, 4).map(float)

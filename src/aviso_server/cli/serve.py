@@ -6,7 +6,6 @@ import signal
 import time
 from dataclasses import dataclass
 
-import structlog
 import typer
 
 from aviso_server.cli.banner import banner
@@ -88,6 +87,8 @@ def log_faults(error: SettingsError) -> None:
 
     The configured logger does not exist, so the default one does it.
     """
+    import structlog  # noqa: PLC0415 - the package of servers is the first to load it
+
     log.configure("info", environ=os.environ, now_ns=time.time_ns)
     for fault in error.faults:
         structlog.get_logger().error(

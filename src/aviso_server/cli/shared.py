@@ -4,16 +4,19 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from aviso_server import __version__
 from aviso_server.cli.options import option
 from aviso_server.core.json import Json
 from aviso_server.settings import Origin, Settings, SettingsError
+
+# A server prints no tables, and has no use for rich.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +57,20 @@ def list_faults(error: SettingsError) -> None:
         typer.echo(f"  {fault}", err=True)
 
 
-def output() -> Console:
+def output() -> "Console":
     """Stdout; in a file or a pipe plain, and so wide that no realistic cell is folded."""
+    from rich.console import Console  # noqa: PLC0415 - as above
+
     if sys.stdout.isatty():
         return Console()
     return Console(width=160, color_system=None, highlight=False)
 
 
-def table(console: Console, *headings: str, numbers: tuple[str, ...] = ()) -> Table:
+def table(console: "Console", *headings: str, numbers: tuple[str, ...] = ()) -> "Table":
     """A table with columns of text, then columns of numbers."""
+    from rich import box  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415
+
     made = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for heading in headings:
         made.add_column(heading)

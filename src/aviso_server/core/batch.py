@@ -5,46 +5,34 @@ The array may be in an object, ``{"atomic": true, "notifications": [...]}``: all
 Items are validated individually; only a body that cannot be split is refused as a whole. An item is
 a request object with one more member allowed, ``idempotency_key``.
 
-Splitting megabytes takes long, whatever they contain, so it is done in steps between which a caller
-can do something else: ``split`` finds the items block by block, and counts them before any is
-parsed; then each is checked and parsed individually.
+Splitting megabytes takes long, whatever they contain, so ``core/split.py`` does it in steps; then
+each item is checked and parsed individually.
 """
 
 import re
-from collections.abc import Iterator
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from aviso_server.core.errors import (
-    InvalidRequest,
     MalformedBody,
     RequestError,
     UnknownMember,
     WrongShape,
 )
 from aviso_server.core.json import UNREADABLE, parse
-from aviso_server.core.scan import STEPS, blocks_outside_strings
 from aviso_server.core.wire import NotificationRequest, check_key, parse_request
 
 Span: TypeAlias = tuple[int, int]
 """Where an item begins and ends in its body."""
 Item: TypeAlias = tuple[NotificationRequest, str | None] | RequestError
 """A request and its key, or why there is none."""
-_Spans: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SYNTAX = msgspec.json.Decoder(msgspec.Raw)
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 AT_ONCE, MAX_COMMAS = 512 * 1024, 32 * 1024
 """Bytes and commas of an array that is taken apart in one step: some milliseconds."""
-BLOCK = 64 * 1024
-"""Bytes scanned in one step."""
-_COMMA, _NEWLINE = b",\n"
-_SOLID = np.ones(256, np.bool_)
-_SOLID[list(b" \t\r\n")] = False
 _ATOMIC, _NOTIFICATIONS = "atomic", "notifications"
 _WRAPPED = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"(?:atomic|notifications)"')
 """No request object has these members, so this is not the first line of NDJSON."""
@@ -101,23 +89,6 @@ def is_array(body: bytes) -> bool:
     return body.lstrip()[:1] == b"["
 
 
-def split(body: bytes, *, max_items: int, block_size: int = BLOCK) -> Iterator[list[Span]]:
-    """Where the items are, in order; those of one block of the body at a time.
-
-    MalformedBody or InvalidRequest for the body as a whole, as soon as that is known. The contents
-    of the items are not inspected.
-    """
-    found = 0
-    find = _elements if is_array(body) else _lines
-    for starts, ends in find(body, block_size):
-        found += len(starts)
-        if found > max_items:
-            raise InvalidRequest(f"The batch has more than {max_items} notifications, the limit")
-        yield list(zip(starts.tolist(), ends.tolist(), strict=True))
-    if not found:
-        raise InvalidRequest("The batch is empty. Send a JSON array or one request object per line")
-
-
 def check_element(body: bytes, span: Span) -> None:
     """Raise MalformedBody if an element of an array is not JSON: then the array is not, either."""
     start, end = span
@@ -148,63 +119,3 @@ def parse_item(text: bytes) -> Item:
             return parse_request(text), None
         except RequestError as error:
             return error
-
-
-def _elements(body: bytes, size: int) -> Iterator[_Spans]:
-    """The elements of an array: the texts between its brackets and its own commas."""
-    depth, begin, known = 0, body.index(b"[") + 1, 0
-    for at, block in blocks_outside_strings(body, size):
-        steps = STEPS[block]
-        depths = np.cumsum(steps, dtype=np.int32) + depth
-        ends = np.flatnonzero((block == _COMMA) & (depths == 1))
-        closed = np.flatnonzero((depths == 0) & (steps < 0))[:1]
-        if closed.size:
-            _refuse_ending(body, at + int(closed[0]))
-            ends = np.append(ends[ends < closed[0]], closed)
-        ends += at
-        starts = np.append(begin, ends + 1)
-        begin = int(starts[-1])
-        known += len(ends)
-        if closed.size and known == 1 and not body[starts[0] : ends[0]].strip():
-            return  # an array without elements
-        yield starts[:-1], ends
-        if closed.size:
-            return
-        depth = int(depths[-1])
-    _refuse(body, len(body), "unexpected end of input")
-
-
-def _refuse_ending(body: bytes, closed: int) -> None:
-    """Refuse an array that is closed by something else, or is not the end of the body."""
-    if body[closed : closed + 1] != b"]":
-        _refuse(body, closed, "expected ',' or ']'")
-    rest = body[closed + 1 :].lstrip()
-    if rest:
-        _refuse(body, len(body) - len(rest), "trailing characters")
-
-
-def _lines(body: bytes, size: int) -> Iterator[_Spans]:
-    """The lines that are not blank."""
-    begin, carried = 0, 0
-    for at in range(0, len(body), size):
-        block = np.frombuffer(body, np.uint8, min(size, len(body) - at), at)
-        solid = np.cumsum(_SOLID[block], dtype=np.int64)
-        ends = np.flatnonzero(block == _NEWLINE)
-        if not ends.size:
-            carried += int(solid[-1])
-            yield ends, ends
-            continue
-        told = np.diff(solid[ends], prepend=-carried)
-        carried = int(solid[-1] - solid[ends[-1]])
-        ends += at
-        starts = np.append(begin, ends + 1)
-        begin = int(starts[-1])
-        yield starts[:-1][told > 0], ends[told > 0]
-    if carried:
-        yield np.array([begin]), np.array([len(body)])
-
-
-def _refuse(body: bytes, offset: int, what: str) -> NoReturn:
-    line = body.count(b"\n", 0, offset) + 1
-    column = offset - body.rfind(b"\n", 0, offset)
-    raise MalformedBody(f"JSON parsing failed: {what} at line {line} column {column}")

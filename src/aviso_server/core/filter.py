@@ -18,11 +18,13 @@ with equal filters share one entry in the hub.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from aviso_server.core.constraint import Constraint
-from aviso_server.core.geometry import Spatial
 from aviso_server.core.notification import Entry, Notification, Record
+
+if TYPE_CHECKING:
+    from aviso_server.core.spatial import Spatial
 
 _Test: TypeAlias = Callable[[Notification], bool]
 
@@ -35,7 +37,7 @@ class Filter:
     """Field and canonical text, in name order."""
     constraints: tuple[Constraint, ...] = ()
     """In field name order."""
-    spatial: Spatial | None = None
+    spatial: "Spatial | None" = None
     _scalar: _Test | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class Filter:
         return 0 if self.spatial is None else self.spatial.work(notification.geometry)
 
 
-def _spatial_mask(spatial: Spatial, entries: Sequence[Entry]) -> list[bool]:
+def _spatial_mask(spatial: "Spatial", entries: Sequence[Entry]) -> list[bool]:
     readable = [e.notification.geometry for e in entries if isinstance(e, Record)]
     decided = iter(spatial.select(readable).tolist())
     return [next(decided) if isinstance(e, Record) else True for e in entries]

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from aviso_server.core.constraint import Choice
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Intersects
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 
 TEXT = 57
@@ -95,7 +94,10 @@ def of_stream(wanted: Filter) -> int:
         size += TEXT
         if isinstance(constraint, Choice):
             size += CHOICE * len(constraint.choices)
-    if isinstance(wanted.spatial, Intersects):
-        area = wanted.spatial.area
-        size += PLACE + FILTER_POINT * len(area.points) + len(area.text)
+    if wanted.spatial is not None:
+        from aviso_server.core.spatial import Intersects  # noqa: PLC0415 - loaded by now
+
+        if isinstance(wanted.spatial, Intersects):
+            area = wanted.spatial.area
+            size += PLACE + FILTER_POINT * len(area.points) + len(area.text)
     return size

@@ -6,6 +6,7 @@ declared fields in schema order.
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,10 +15,13 @@ from aviso_server.core.errors import InvalidRequest
 from aviso_server.core.fields.field import Field, ScalarField, scalar_text
 from aviso_server.core.fields.place import PointCloudField, PolygonField, parse_point
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Contains, Geometry, Intersects, Spatial
+from aviso_server.core.geometry import Geometry
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Schema
+
+if TYPE_CHECKING:
+    from aviso_server.core.spatial import Spatial
 
 Values = Mapping[str, Json]
 
@@ -157,8 +161,11 @@ def _refuse_cloud_filters(identifier: Values) -> None:
         )
 
 
-def _spatial(field: Field, identifier: Values, operation: Operation) -> Spatial | None:
+def _spatial(field: Field, identifier: Values, operation: Operation) -> "Spatial | None":
     """The spatial test, checked in the spatial field's place in schema order."""
+    # Loads numpy, for which a server without spatial filters has no use.
+    from aviso_server.core.spatial import Contains, Intersects  # noqa: PLC0415
+
     if "polygon" in identifier:
         value = identifier["polygon"]
         if isinstance(value, dict):

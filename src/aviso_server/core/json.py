@@ -47,6 +47,12 @@ _LONGEST_PAIR = len(rb"\ud83d\ude0")
 
 _WINDOW = 64 * 1024
 """How far a number out of range is searched for, to say where it is: some milliseconds."""
+_SMALL = 16 * 1024
+"""Bytes up to which plain Python is quick enough: 2 ms. Few servers ever need numpy then."""
+_STRING = re.compile(rb'\\.|"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
+_BRACKET = re.compile(rb"[][{}]")
+_AS_ROUND = bytes.maketrans(b"[{]}", b"(())")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _BLOCK = 64 * 1024
 """Bytes scanned in one step: bounds the arrays made for it."""
 
@@ -135,9 +141,26 @@ def _first_bad_utf8(body: bytes) -> int:
 
 def _first_too_deep(body: bytes) -> int | None:
     """Offset of the bracket that opens one level too many; all before it is valid JSON."""
+    if len(body) <= _SMALL:
+        return _first_too_deep_of_few(body)
     from aviso_server.core.scan import first_deeper  # noqa: PLC0415 - as below
 
     return first_deeper(body, MAX_DEPTH, _BLOCK)
+
+
+def _first_too_deep_of_few(body: bytes) -> int | None:
+    outside = _outside_strings(body)
+    nested = outside.translate(_AS_ROUND, _NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        nested = nested.replace(b"()", b"")  # the innermost
+    if not nested:
+        return None
+    depth = 0
+    for bracket in _BRACKET.finditer(outside):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return bracket.start()
+    return None
 
 
 def _first_overflow(outside: bytes) -> int | None:
@@ -150,7 +173,9 @@ def _first_overflow(outside: bytes) -> int | None:
 
 def _outside_strings(body: bytes) -> bytes:
     """The same text with every string blanked out, offsets kept."""
-    # Importers that only need the type do not wait for numpy; a server has it already.
+    if len(body) <= _SMALL:
+        return _STRING.sub(lambda found: b" " * len(found[0]), body)
+    # Importers that only need the type do not wait for numpy.
     from aviso_server.core.scan import blocks_outside_strings  # noqa: PLC0415
 
     return b"".join(block.tobytes() for _, block in blocks_outside_strings(body, _BLOCK))

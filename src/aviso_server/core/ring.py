@@ -29,7 +29,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aviso_server.core.side import Coords, Point, Points, measure, side, sides, sure_signs
+from aviso_server.core.geometry import Point, Points
+from aviso_server.core.side import Coords, measure, side, sides, sure_signs
 
 Index: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -27,9 +27,7 @@ from typing import NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Point: TypeAlias = tuple[float, float]
-"""Latitude, longitude in degrees."""
-Points: TypeAlias = tuple[Point, ...]
+from aviso_server.core.geometry import Point
 
 Floats: TypeAlias = NDArray[np.float64]
 Coords: TypeAlias = NDArray[np.float64]

@@ -15,7 +15,7 @@ from aiohttp import web
 from msgspec import UNSET
 
 from aviso_server.backends.backend import MOST_TOGETHER
-from aviso_server.core.batch import Span, check_element, elements, is_array, split, unwrap
+from aviso_server.core.batch import Span, check_element, elements, is_array, unwrap
 from aviso_server.core.errors import (
     AvisoError,
     BodyTooLarge,
@@ -35,7 +35,7 @@ from aviso_server.http.metrics import count_refused
 from aviso_server.http.notify import idempotency_key
 from aviso_server.http.services import REQUEST_ID, SERVICES, Services
 from aviso_server.relay.publish import BatchPublisher, Declined, Published
-from aviso_server.relay.turns import TURN_BYTES, Turns
+from aviso_server.relay.turns import TURN_BYTES, Turns, load_arrays
 
 
 async def notify_many(request: web.Request) -> web.Response:
@@ -108,6 +108,9 @@ async def _items(body: bytes, services: Services) -> _Items:
     if found is not None:
         few = (text if len(text) <= longest else BodyTooLarge(longest) for text in found)
         return _Items(len(found), atomic, few)
+    await load_arrays()
+    from aviso_server.core.split import split  # noqa: PLC0415 - with numpy, now that it is needed
+
     turns = Turns()
     spans: list[Span] = []
     for some in split(body, max_items=most):

@@ -13,7 +13,7 @@ from aviso_server.core.cursor import FromSequence, FromTime, Start
 from aviso_server.core.errors import RequestError, SetupFailed
 from aviso_server.core.moment import seconds
 from aviso_server.core.operation import Operation
-from aviso_server.core.wire import parse_request
+from aviso_server.core.wire import NotificationRequest, parse_request
 from aviso_server.http.access import IDENTITY, actor, admission, caller, entitle, expiry_ns
 from aviso_server.http.body import read_body
 from aviso_server.http.errors import error_answer
@@ -25,7 +25,7 @@ from aviso_server.http.resting import lay_to_rest
 from aviso_server.http.services import REQUEST_ID, SERVICES
 from aviso_server.relay.feed import Feed
 from aviso_server.relay.query import Query, StreamRules, query_of
-from aviso_server.relay.turns import aside
+from aviso_server.relay.turns import aside, load_arrays
 from aviso_server.telemetry.metrics import StreamMeter
 
 SSE_HEADERS = {
@@ -58,6 +58,8 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
         schema = services.catalogue.find(message.event_type)
         event_type = message.event_type
         admission(request, operation)(schema)
+        if schema.spatial is not None or _constrains(message):
+            await load_arrays()
         query = await aside(
             len(body),
             partial(
@@ -90,6 +92,11 @@ async def _stream(request: web.Request, operation: Operation) -> web.StreamRespo
         topic = query.topic if query else None
         log_refused(error, operation, request, event_type=event_type, topic=topic)
         return error_answer(error, operation, request_id, topic=topic)
+
+
+def _constrains(message: NotificationRequest) -> bool:
+    """Whether a request asks for more than texts: many such are compared in arrays."""
+    return any(isinstance(value, dict) for value in message.identifier.values())
 
 
 async def _run(request: web.Request, feed: Feed, meter: StreamMeter, held: Held) -> StreamAnswer:

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from aviso_server.core.constraint import Constraint
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Box, Spatial
+from aviso_server.core.geometry import Box
 from aviso_server.core.ring import Mask
+from aviso_server.core.spatial import Spatial
 from aviso_server.lake import wkb
 from aviso_server.lake.layout import BOX
 

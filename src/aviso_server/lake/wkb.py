@@ -11,8 +11,7 @@ import struct
 
 import numpy as np
 
-from aviso_server.core.geometry import Area, Cloud, Geometry
-from aviso_server.core.side import Points
+from aviso_server.core.geometry import Area, Cloud, Geometry, Points
 
 POINT, POLYGON, MULTI_POINT = 1, 3, 4
 _LITTLE = 1

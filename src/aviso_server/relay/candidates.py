@@ -5,14 +5,16 @@ never too few. The index then asks each group's filter.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Generic, Protocol, TypeAlias, TypeVar
-
-import numpy as np
+from math import inf, nextafter
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from aviso_server.core.constraint import Choice, Kind, NumberRange, Operand
 from aviso_server.core.filter import Filter
 from aviso_server.core.geometry import Box
 from aviso_server.core.notification import Notification
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Member = TypeVar("Member")
 Hull: TypeAlias = tuple[tuple[float, float], ...]
@@ -144,6 +146,8 @@ class Spans(Generic[Member]):
         measured = self._measure(notification)
         if measured is None:
             return ()
+        import numpy as np  # noqa: PLC0415 - loaded where many ask for spans, ``turns.load_arrays``
+
         groups, lows, highs = self._columns or self._arrange()
         low, high = np.array(measured).T
         touched = ((lows <= high) & (highs >= low)).all(axis=1)
@@ -152,7 +156,9 @@ class Spans(Generic[Member]):
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def _arrange(self) -> tuple[list[Group[Member]], np.ndarray, np.ndarray]:
+    def _arrange(self) -> "tuple[list[Group[Member]], np.ndarray, np.ndarray]":
+        import numpy as np  # noqa: PLC0415 - as above
+
         table = np.array(list(self._groups.values()))
         self._columns = list(self._groups), table[:, :, 0].copy(), table[:, :, 1].copy()
         return self._columns
@@ -165,8 +171,8 @@ def number_table(constraint: NumberRange) -> Spans[Member]:
     def hull(group: Group[Member]) -> Hull:
         for found in group.filter.constraints:
             if isinstance(found, NumberRange) and found.field == name:
-                low = -np.inf if found.low is None else _below(found.low)
-                high = np.inf if found.high is None else _above(found.high)
+                low = -inf if found.low is None else _below(found.low)
+                high = inf if found.high is None else _above(found.high)
                 return ((low, high),)
         raise LookupError(name)
 
@@ -200,8 +206,8 @@ def _sides(box: Box) -> Hull:
 
 def _below(number: float) -> float:
     """A double that is not above the number: large integers are not doubles themselves."""
-    return float(np.nextafter(float(number), -np.inf))
+    return nextafter(float(number), -inf)
 
 
 def _above(number: float) -> float:
-    return float(np.nextafter(float(number), np.inf))
+    return nextafter(float(number), inf)

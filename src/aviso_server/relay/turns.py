@@ -11,6 +11,7 @@ share; with several threads it would wait for each.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import TypeVar
 
 TURN_BYTES = 16 * 1024
@@ -20,6 +21,7 @@ PIECE_BYTES = 128
 
 _Result = TypeVar("_Result")
 _thread = ThreadPoolExecutor(1, thread_name_prefix="aviso-aside")
+_arrays = False
 
 
 class Turns:
@@ -40,6 +42,14 @@ class Turns:
             return False
         self._left = TURN_BYTES
         return True
+
+
+async def load_arrays() -> None:
+    """Load numpy in the thread: before it is first used on the loop, which would wait for it."""
+    global _arrays  # noqa: PLW0603 - a module is loaded once in a process
+    if not _arrays:
+        await asyncio.get_running_loop().run_in_executor(_thread, import_module, "numpy")
+        _arrays = True
 
 
 async def aside(size: int, work: Callable[[], _Result]) -> _Result:

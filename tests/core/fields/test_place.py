@@ -15,10 +15,9 @@ from aviso_server.core.fields.place import (
     parse_point,
     parse_polygon,
 )
-from aviso_server.core.geometry import Area, Cloud, flat_text
+from aviso_server.core.geometry import Area, Cloud, Point, Points, flat_text
 from aviso_server.core.json import Json
 from aviso_server.core.numeral import float_text, parse_float
-from aviso_server.core.side import Point, Points
 
 POLYGON = PolygonField(name="polygon", required=True)
 CLOUD = PointCloudField(name="point_cloud", required=True)

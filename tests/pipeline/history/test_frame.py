@@ -13,8 +13,9 @@ from support.nats import NatsServer
 from support.source import SAMPLES, append, fill, on_backend, read_batch
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Intersects
+from aviso_server.core.geometry import Area
 from aviso_server.core.schema import Schema
+from aviso_server.core.spatial import Intersects
 from aviso_server.lake.layout import NOTIFICATION_TABLE, RECORD, Place
 from aviso_server.lake.record import batch_to_records
 from aviso_server.lake.tombstones import append_tombstones

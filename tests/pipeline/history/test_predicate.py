@@ -14,10 +14,11 @@ from support.places import RINGS
 
 from aviso_server.core.constraint import Choice, Kind, NumberRange
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Cloud, Contains, Intersects
+from aviso_server.core.geometry import Area, Cloud
 from aviso_server.core.identifier import compile_filter
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.operation import Operation
+from aviso_server.core.spatial import Contains, Intersects
 from aviso_server.lake.predicate import mask
 from aviso_server.lake.record import records_to_batch
 from aviso_server.pipeline.history.predicate import matches

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from support.lake import at_once, filled, record, sequences, table_of
 
 from aviso_server.core.filter import Filter
-from aviso_server.core.geometry import Area, Intersects
+from aviso_server.core.geometry import Area
 from aviso_server.core.notification import Entry
+from aviso_server.core.spatial import Intersects
 from aviso_server.lake import files as lake_files
 from aviso_server.lake.commit import archived_through
 from aviso_server.lake.inventory import TableFile, inventory

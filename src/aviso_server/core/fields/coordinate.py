@@ -10,14 +10,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import cast
 
-import numpy as np
-
+from aviso_server.core.geometry import Point, Points
 from aviso_server.core.json import Json
 from aviso_server.core.numeral import Number, float_text, parse_float, to_double
-from aviso_server.core.side import Point, Points
 
 _AXES = (("latitude", 90), ("longitude", 180))
-_LIMITS = np.array([limit for _, limit in _AXES], np.float64)
 
 
 class Unfit(ValueError):
@@ -128,10 +125,13 @@ def _row_in_order(text: str, parts: Sequence[str]) -> Points | None:
 def _in_order(numbers: Iterable[Number]) -> Points | None:
     """Latitudes and longitudes in turn, as points; None if any is not in its range."""
     try:
-        pairs = np.fromiter(numbers, np.float64).reshape(-1, 2)
+        row = list(map(float, numbers))
     except OverflowError:
         return None
-    if not (np.abs(pairs) <= _LIMITS).all():  # NaN is not
-        return None
-    pairs += 0.0  # no minus zero
-    return tuple(zip(pairs[:, 0].tolist(), pairs[:, 1].tolist(), strict=True))
+    axes = row[::2], row[1::2]
+    for (_, limit), values in zip(_AXES, axes, strict=True):
+        if not (-limit <= min(values) and max(values) <= limit) or math.isnan(sum(values)):
+            return None
+        if 0.0 in values:
+            values[:] = [number + 0.0 for number in values]  # no minus zero
+    return tuple(zip(*axes, strict=True))

@@ -14,9 +14,8 @@ from aviso_server.core.fields.coordinate import (
     read_texts,
 )
 from aviso_server.core.fields.field import SpatialField
-from aviso_server.core.geometry import Area, Cloud
+from aviso_server.core.geometry import Area, Cloud, Point, Points
 from aviso_server.core.json import Json, parse
-from aviso_server.core.side import Point, Points
 
 POLYGON = "polygon"
 POINT_CLOUD = "point_cloud"
