@@ -101,6 +101,16 @@ def test_fields_of_a_schema(page: Tab) -> None:
     assert (text["kind"], text["description"], text["maxLength"]) == ("text", "", None)
 
 
+def test_fields_stand_in_the_order_of_the_topic(page: Tab) -> None:
+    """As people think of them; a place, and what a topic does not have, comes last."""
+    identifier = {
+        name: {"type": "StringHandler"} for name in ("area", "class", "date", "step", "z")
+    }
+    view = {"identifier": identifier, "order": ["class", "step", "date", "gone"]}
+    names = [field["name"] for field in page.page.evaluate(FIELDS, view)]
+    assert names == ["class", "step", "date", "area", "z"]
+
+
 def test_types_and_names_nobody_knows(page: Tab) -> None:
     """A type of a later server is text; names that mean something to JavaScript are names."""
     view = {"identifier": {"constructor": {"type": "constructor", "required": False}}}

@@ -35,7 +35,7 @@ from aviso_server.http.answers import OverviewResponse
 from aviso_server.settings import parse
 
 OVERVIEW = "/api/v1/overview"
-NAMED = {"event_type", "configured", "readable", "writable"}
+NAMED = {"event_type", "configured", "readable", "writable", "key_order"}
 """All that is shown of what one may not read."""
 
 _DOCUMENT: dict[str, Any] = json.loads(openapi.document("1.2.3"))
@@ -83,6 +83,7 @@ async def test_the_answer_byte_for_byte() -> None:
         '"auth_enabled":false,"metrics_port":null,'
         '"time":"2026-03-04T10:00:00Z","archive":null,"lake":false,'
         '"event_types":[{"event_type":"ev","configured":true,"readable":true,"writable":true,'
+        '"key_order":["region"],'
         '"stored":3,"first_sequence":1,"last_sequence":3,'
         '"last_time":"2026-03-04T10:00:00.123456789Z",'
         '"rates":{"per_second_1m":0.05,"per_second_5m":0.01,"per_second_1h":0.000833},'

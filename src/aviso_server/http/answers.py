@@ -285,7 +285,7 @@ class TierView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventTypeView(msgspec.Struct, frozen=True, kw_only=True):
-    """One event type; what follows `writable` is for those who may read all of it."""
+    """One event type; what follows `key_order` is for those who may read all of it."""
 
     event_type: str
     configured: Annotated[
@@ -302,6 +302,10 @@ class EventTypeView(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ]
     writable: Annotated[bool, Meta(description="Whether the caller's roles allow notify.")]
+    key_order: Annotated[
+        list[str] | UnsetType,
+        Meta(description="The fields of a topic, in their order; those of a place are not in it."),
+    ] = UNSET
     stored: Annotated[
         Count | UnsetType,
         Meta(description="What a replay from the beginning can find, at most."),

@@ -82,6 +82,7 @@ def _event_type(request: web.Request, seen: Seen) -> EventTypeView:
         configured=not schema.generic,
         readable=readable,
         writable=_may(admission(request, Operation.NOTIFY), schema),
+        key_order=UNSET if schema.token_fields is None else list(schema.token_fields),
     )
     asked = seen.totals is not None or seen.error is not None
     if not asked or not readable or not _countable(request, schema):

@@ -141,7 +141,11 @@ export class App {
   async #follow(overview) {
     const names = overview.event_types.map((item) => item.event_type).join("\n");
     if (names === this.#names) return;
-    this.schemas = (await this.api.get("api/v1/schema")).schema;
+    const { schema } = await this.api.get("api/v1/schema");
+    for (const { event_type: name, key_order: order } of overview.event_types) {
+      if (Object.hasOwn(schema, name)) schema[name].order = order;
+    }
+    this.schemas = schema;
     this.#names = names;
     for (const view of this.#views.values()) this.#offer(view);
   }

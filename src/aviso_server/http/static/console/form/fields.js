@@ -49,8 +49,9 @@ const PLACES = ["polygon", "point", "point_cloud"];
  */
 
 /**
- * An event type as `GET api/v1/schema` shows it.
- * @typedef {{identifier: Record<string, Record<string, any>>, payload?: {required: boolean}}} View
+ * An event type as `GET api/v1/schema` shows it, and the order of its fields in a topic.
+ * @typedef {{identifier: Record<string, Record<string, any>>, payload?: {required: boolean},
+ *   order?: string[]}} View
  */
 
 /**
@@ -64,9 +65,14 @@ export function placeOf(name, names) {
   return PLACES.find((place) => names.includes(place)) ?? null;
 }
 
-/** @param {View} view @returns {Field[]} */
+/** In the order of a topic, which is how people think of them; those that are in none come last.
+ *  @param {View} view @returns {Field[]} */
 export function fieldsOf(view) {
-  return Object.entries(view.identifier).map(([name, shown]) => {
+  const { order = [] } = view;
+  /** @param {string} name */
+  const place = (name) => (order.includes(name) ? order.indexOf(name) : order.length);
+  const ordered = Object.entries(view.identifier).sort(([a], [b]) => place(a) - place(b));
+  return ordered.map(([name, shown]) => {
     const kind = KINDS.get(shown.type) ?? "text";
     const required = shown.required === true;
     return {
