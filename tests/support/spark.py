@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from aviso_server.pipeline.spark import daemon
+
 
 def hurry_java() -> None:
     """Let the Java that tests start be up sooner; it does not live to run faster."""
@@ -36,6 +38,7 @@ def local_spark(folder: Path, *, master: str = "local[2]") -> Iterator[SparkSess
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.log.level", "ERROR")
+        .config("spark.python.daemon.module", daemon.NAME)
         .getOrCreate()
     )
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from aviso_server.core.errors import AvisoError
+from aviso_server.pipeline.spark import daemon
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.java import find_java
 from aviso_server.process import scratch_folder
@@ -158,6 +159,9 @@ def settings(options: SparkOptions, folder: Path) -> dict[str, str]:
     if options.master.startswith("local"):
         # With our folder goes what a killed JVM leaves. Executors elsewhere may not have it.
         chosen["spark.local.dir"] = str(folder)
+        if os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
+            # Another Python may not have our package.
+            chosen["spark.python.daemon.module"] = daemon.NAME
     chosen |= options.conf
     java = [chosen.get("spark.driver.extraJavaOptions", "")]
     if "log4j2.configurationFile" not in java[0]:
