@@ -61,7 +61,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server in memory, which all share: those that count have event types of their own."""
     schemas = {
         **SCHEMAS,
-        **copies("ev", "seen", "paused", "replaced", "tabs", "counted"),
+        **copies(
+            "ev", "seen", "paused", "replaced", "tabs", "counted", "searched", "kept", "clicks"
+        ),
         **copies("area", "clicked", "flood"),
         **copies("test_polygon", "drawn"),
         "runs": VERSIONED,

@@ -100,14 +100,14 @@ def test_the_way_back_leads_to_what_was_asked_before(console: Console) -> None:
 
 def test_a_stream_goes_on_while_another_view_is_shown(console: Console) -> None:
     """Going away and coming back, by a link or by the browser, neither stops nor empties it."""
-    console.open("live/ev")
+    console.open("live/kept")
     console.press("Watch")
     console.state("Live")
-    notify(console.url, "ev", {"region": "kept"})
+    notify(console.url, "kept", {"region": "kept"})
     console.counted(1)
     console.page.get_by_role("link", name="Replay", exact=True).first.click()
     console.page.locator('body[data-view="replay"]').wait_for()
-    notify(console.url, "ev", {"region": "kept"})
+    notify(console.url, "kept", {"region": "kept"})
     console.page.go_back()
     console.counted(2)
     console.state("Live")
@@ -132,10 +132,10 @@ def test_an_area_and_the_place_of_the_map_are_in_the_address(console: Console) -
 def test_watch_on_the_overview_watches(console: Console) -> None:
     """One click from the first page to a running stream; a second one leaves it alone."""
     console.open("overview")
-    card = console.page.locator('.card[data-event="tabs"]')
+    card = console.page.locator('.card[data-event="clicks"]')
     card.get_by_role("link", name="Watch").click()
     console.state("Live")
-    notify(console.url, "tabs", {"region": "north"})
+    notify(console.url, "clicks", {"region": "north"})
     console.counted(1)
     console.page.get_by_role("link", name="Overview", exact=True).click()
     card.get_by_role("link", name="Watch").click()

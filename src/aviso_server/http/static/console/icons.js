@@ -22,6 +22,7 @@ const PATHS = {
   point: "M12 21s-6.5-6-6.5-11a6.5 6.5 0 0 1 13 0c0 5-6.5 11-6.5 11zM12 10m-2 0a2 2 0 1 0 4 0"
     + "a2 2 0 1 0-4 0",
   down: "M6 9l6 6 6-6",
+  up: "M6 15l6-6 6 6",
 };
 
 /** @typedef {keyof typeof PATHS} Name */

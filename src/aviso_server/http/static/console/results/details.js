@@ -7,6 +7,8 @@ import { pretty } from "../request/request.js";
 
 /** Longer texts are cut in view; the copy has all. */
 const SHOWN = 200_000;
+/** Only https: another scheme could run something here. */
+const ADDRESS = /(https:\/\/[^\s"'<>\\]+)/;
 
 /** @import { Notification } from "../stream/sse.js" */
 
@@ -62,7 +64,10 @@ export class Details {
     const cut = text.length > SHOWN;
     fill(this.title, item.id);
     fill(this.when, `${stamp(item.time)} · ${since(item.time)}`);
-    fill(this.code, cut ? `${text.slice(0, SHOWN)}\n… cut here; the copy has all of it` : text);
+    fill(
+      this.code,
+      linked(cut ? `${text.slice(0, SHOWN)}\n… cut here; the copy has all of it` : text),
+    );
     this.find.hidden = !placed;
     this.element.hidden = false;
     this.title.focus({ preventScroll: true });
@@ -78,4 +83,14 @@ export class Details {
   #text() {
     return pretty(this.item ?? {});
   }
+}
+
+/** A text with its web addresses as links. Where they lead is not told who sent the reader.
+ *  @param {string} text */
+function linked(text) {
+  return text.split(ADDRESS).map((part, place) =>
+    place % 2 === 0
+      ? part
+      : h("a", { href: part, target: "_blank", rel: "noopener noreferrer" }, part)
+  );
 }

@@ -6,21 +6,16 @@
 // - Table and map hold a fixed number, and say so when there was more.
 
 import { fill, h } from "../dom.js";
-import { geometryOf, summary } from "../form/fields.js";
+import { geometryOf } from "../form/fields.js";
 import { icon } from "../icons.js";
 import { WorldMap } from "../map/map.js";
-import { clock, count } from "../moments.js";
+import { count } from "../moments.js";
 import { Buffer } from "./buffer.js";
 import { Details } from "./details.js";
 import { Rate } from "./rate.js";
-import { Table } from "./table.js";
+import { Rows } from "./rows.js";
 
 /** @import { Notification } from "../stream/sse.js" */
-/** @import { Column } from "./table.js" */
-
-/** Identifier fields that get a column; the details have all. */
-const COLUMNS = 7;
-const PAYLOAD = 160;
 
 export class Results {
   /** What is on the screen. */
@@ -38,8 +33,8 @@ export class Results {
   #awaited = null;
   /** The address of a notification. @type {(item: Notification) => string} */
   link = () => "";
-  /** Another notification was opened, or it was closed. */
-  onopen = () => {};
+  /** Something that the address says has changed: what is open, searched or shown. */
+  onchanged = () => {};
 
   /** @param {{label: string, empty: string, pausable?: boolean}} options */
   constructor({ label, empty, pausable = true }) {
@@ -58,7 +53,12 @@ export class Results {
       },
       link: (item) => this.link(item),
     });
-    this.table = new Table(this.#buffer, { label, empty, open: (item) => this.#open(item) });
+    this.rows = new Rows(this.#buffer, {
+      label,
+      empty,
+      open: (item) => this.#open(item),
+      changed: () => this.onchanged(),
+    });
     this.strip = h(
       "div",
       { class: "strip" },
@@ -76,7 +76,8 @@ export class Results {
       this.strip,
       this.mapHost,
       this.note,
-      this.table.element,
+      this.rows.tools.element,
+      this.rows.table.element,
       this.details.element,
     );
     this.map = new WorldMap(this.mapHost, {
@@ -92,29 +93,25 @@ export class Results {
     return this.#buffer.total + this.#arrived.total + this.#waiting.total;
   }
 
-  /** What the columns are, by the fields of an event type.
+  /** Turn to the fields of an event type.
    *  @param {import("../form/fields.js").Field[]} fields */
   set fields(fields) {
-    const plain = fields.filter((field) => field.kind !== "polygon" && field.kind !== "cloud");
-    this.spatial = plain.length < fields.length;
-    this.element.classList.toggle("without-map", !this.spatial);
-    /** @type {Column[]} */
-    const named = plain.slice(0, COLUMNS).map((field) => ({
-      label: field.name,
-      width: "minmax(4.5rem, 1fr)",
-      text: (item) => String(item.data.identifier[field.name] ?? ""),
-    }));
-    if (fields.length === 0) {
-      // An event type without schema: whatever its notifications have.
-      const all = { label: "identifier", width: "minmax(10rem, 2fr)" };
-      named.push({ ...all, text: (item) => summary(item.data.identifier) });
-    }
-    this.table.columns = [
-      { label: "#", width: "5.5rem", kind: "number", text: (item) => String(item.sequence) },
-      { label: "stored (UTC)", width: "8.5rem", kind: "mono", text: (item) => clock(item.time) },
-      ...named,
-      { label: "payload", width: "minmax(10rem, 2fr)", kind: "soft", text: payloadOf },
-    ];
+    const spatial = fields.some((field) => field.kind === "polygon" || field.kind === "cloud");
+    this.element.classList.toggle("without-map", !spatial);
+    this.rows.fields = fields;
+  }
+
+  /** Say in an address what is searched, shown and open.
+   *  @param {import("../address.js").Given} given */
+  spell(given) {
+    this.rows.spell(given);
+    given.setOwn("open", this.opened);
+  }
+
+  /** Show what an address says. @param {import("../address.js").Given} given */
+  write(given) {
+    this.rows.write(given);
+    this.expect(given.own("open"));
   }
 
   /** @param {Notification[]} notifications ascending */
@@ -134,7 +131,7 @@ export class Results {
     this.#arrived.clear();
     this.#placed.clear();
     this.map.clear();
-    this.table.rewind();
+    this.rows.clear();
     this.#arrived.add(notifications);
     this.#flush();
   }
@@ -163,8 +160,7 @@ export class Results {
     this.#awaited = null;
     this.map.clear();
     this.details.close();
-    this.table.rewind();
-    this.table.refresh();
+    this.rows.clear();
     this.#count();
   }
 
@@ -206,10 +202,11 @@ export class Results {
       this.#placed.add(item.id);
       shapes.push({ id: item.id, ...geometry });
     }
-    const gone = this.#buffer.add(notifications).filter((item) => this.#placed.delete(item.id));
+    const gone = this.#buffer.add(notifications);
+    const unplaced = gone.filter((item) => this.#placed.delete(item.id));
     if (shapes.length > 0) this.map.add(shapes);
-    if (gone.length > 0) this.map.remove(gone.map((item) => item.id));
-    this.table.refresh(notifications.length);
+    if (unplaced.length > 0) this.map.remove(unplaced.map((item) => item.id));
+    this.rows.follow(notifications, gone);
     this.#count();
     this.#find();
   }
@@ -245,10 +242,10 @@ export class Results {
 
   /** @param {string | null} id */
   #chose(id) {
-    this.table.choose(id);
+    this.rows.table.choose(id);
     this.map.highlight(id);
-    this.onopen();
-    if (id === null) this.table.element.focus({ preventScroll: true });
+    this.onchanged();
+    if (id === null) this.rows.table.element.focus({ preventScroll: true });
   }
 
   #count() {
@@ -258,6 +255,7 @@ export class Results {
     const last = (waiting > 0 ? this.#waiting : this.#buffer).newest(0);
     this.last.set(last === undefined ? "–" : String(last.sequence));
     fill(this.note, this.#words(waiting));
+    this.rows.count();
   }
 
   /** @param {number} waiting */
@@ -275,14 +273,6 @@ export class Results {
 /** Whether the form is above, and not beside, what it asks for. */
 function isNarrow() {
   return matchMedia("(width < 60rem)").matches;
-}
-
-/** @param {Notification} item */
-function payloadOf(item) {
-  const { payload } = item.data;
-  if (payload === null) return "";
-  const text = typeof payload === "string" ? payload : JSON.stringify(payload);
-  return text.length > PAYLOAD ? `${text.slice(0, PAYLOAD)}…` : text;
 }
 
 /** @param {string} label */

@@ -1,7 +1,8 @@
 // A table of notifications, newest on top, that stays quick however many there are: only the rows
 // in view exist. Who has scrolled down keeps reading the same rows while new ones come in above.
 //
-// Keys: arrows, Page Up and Down, Home and End move; Enter or Space opens.
+// Keys: arrows, j and k, Page Up and Down, Home and End move; Enter or Space opens. A click on a
+// head sorts.
 
 import { fill, h, uid } from "../dom.js";
 
@@ -11,12 +12,18 @@ const SPARE = 6;
 
 /** @import { Notification } from "../stream/sse.js" */
 /** @typedef {(item: Notification) => string} Text */
-/** @typedef {{label: string, width: string, text: Text, kind?: string}} Column */
+/**
+ * `full` is all of a value of which `text` shows a part; `title` is what is said about it.
+ * @typedef {{name: string, label: string, width: string, text: Text, full?: Text, title?: Text,
+ *   kind?: string}} Column
+ */
+/** @typedef {{name: string, down: boolean}} Sorted */
 /** @typedef {{element: HTMLElement, cells: HTMLElement[], item: Notification | null}} Row */
 
 export class Table {
-  #buffer;
+  #rowsOf;
   #open;
+  #sort;
   /** @type {Column[]} */
   #columns = [];
   /** @type {Row[]} */
@@ -30,11 +37,16 @@ export class Table {
   #height = 0;
   #prefix = uid("row");
 
-  /** @param {import("./buffer.js").Buffer} buffer
-   *  @param {{label: string, empty: string, open: (item: Notification) => void}} options */
-  constructor(buffer, { label, empty, open }) {
-    this.#buffer = buffer;
+  /** It is scrolled away from the newest, or back. @type {(away: boolean) => void} */
+  onscrolled = () => {};
+
+  /** @param {{size: number, newest: (index: number) => Notification}} rowsOf
+   *  @param {{label: string, empty: string, open: (item: Notification) => void,
+   *   sort: (name: string) => void}} options */
+  constructor(rowsOf, { label, empty, open, sort }) {
+    this.#rowsOf = rowsOf;
     this.#open = open;
+    this.#sort = sort;
     this.head = h("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "table-body", role: "rowgroup" });
     this.empty = h("p", { class: "table-empty" }, empty);
@@ -51,23 +63,39 @@ export class Table {
     new ResizeObserver(() => this.#resized()).observe(this.element);
   }
 
-  /** @param {Column[]} columns */
-  set columns(columns) {
+  get columns() {
+    return this.#columns;
+  }
+
+  /** @param {Column[]} columns @param {Sorted | null} sorted by which they are */
+  show(columns, sorted) {
     this.#columns = columns;
     this.element.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
     this.element.style.setProperty("--least", least(columns));
-    const heads = columns.map((column) =>
-      h("span", { class: `cell ${column.kind ?? ""}`, role: "columnheader" }, column.label)
-    );
-    fill(this.head, heads);
+    fill(this.head, columns.map((column) => this.#headOf(column, sorted)));
     this.#rows = [];
     fill(this.body);
     this.#later();
   }
 
-  /** The buffer changed: `added` newer ones came on top. */
+  /** @param {Column} column @param {Sorted | null} sorted */
+  #headOf({ name, label, kind = "" }, sorted) {
+    const here = sorted?.name === name;
+    const click = () => this.#sort(name);
+    return h(
+      "span",
+      {
+        class: `cell ${kind}`,
+        role: "columnheader",
+        "aria-sort": here ? (sorted.down ? "descending" : "ascending") : "none",
+      },
+      h("button", { type: "button", class: "bare", tabIndex: -1, on: { click } }, label),
+    );
+  }
+
+  /** The rows changed: `added` newer ones came on top. */
   refresh(added = 0) {
-    if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#buffer.size - 1);
+    if (this.#active >= 0) this.#active = Math.min(this.#active + added, this.#rowsOf.size - 1);
     this.#size();
     if (this.#top > ROW && added > 0) {
       this.#top += added * ROW;
@@ -99,6 +127,7 @@ export class Table {
 
   #scrolled() {
     this.#top = this.element.scrollTop;
+    this.onscrolled(this.#top > ROW);
     this.#later();
   }
 
@@ -108,7 +137,7 @@ export class Table {
   }
 
   #size() {
-    const size = this.#buffer.size;
+    const size = this.#rowsOf.size;
     this.body.style.height = `${size * ROW}px`;
     this.element.setAttribute("aria-rowcount", String(size + 1));
     this.empty.hidden = size > 0;
@@ -127,7 +156,7 @@ export class Table {
     this.#size();
     const first = Math.max(0, Math.floor(this.#top / ROW) - SPARE);
     const fits = Math.ceil(this.#height / ROW) + 2 * SPARE;
-    const last = Math.min(this.#buffer.size, first + fits);
+    const last = Math.min(this.#rowsOf.size, first + fits);
     while (this.#rows.length < last - first) this.#grow();
     this.#rows.forEach((row, place) => {
       const index = first + place;
@@ -150,7 +179,7 @@ export class Table {
 
   /** @param {Row} row @param {number} index */
   #show(row, index) {
-    const item = this.#buffer.newest(index);
+    const item = this.#rowsOf.newest(index);
     const { element } = row;
     element.style.transform = `translateY(${index * ROW}px)`;
     element.id = this.#rowId(index);
@@ -163,7 +192,7 @@ export class Table {
     this.#columns.forEach((column, place) => {
       const text = column.text(item);
       row.cells[place].textContent = text;
-      row.cells[place].title = text.length > 12 ? text : "";
+      row.cells[place].title = column.title?.(item) ?? (text.length > 12 ? text : "");
     });
   }
 
@@ -185,10 +214,10 @@ export class Table {
 
   /** @param {KeyboardEvent} event */
   #key(event) {
-    const size = this.#buffer.size;
+    const size = this.#rowsOf.size;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
     /** @type {Record<string, number>} */
-    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    const moves = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page };
     Object.assign(moves, { Home: -size, End: size });
     if (size === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in moves) {
@@ -196,7 +225,7 @@ export class Table {
       this.reveal(this.#active);
       this.#later();
     } else if ((event.key === "Enter" || event.key === " ") && this.#active >= 0) {
-      this.#open(this.#buffer.newest(this.#active));
+      this.#open(this.#rowsOf.newest(this.#active));
     } else return;
     event.preventDefault();
   }

@@ -16,7 +16,8 @@ import { bytes, count, rate, since, span, toCalendar } from "../moments.js";
 /**
  * An event type; how much there is of it only for those who may read it.
  * @typedef {{event_type: string, configured: boolean, readable: boolean, writable: boolean,
- *   key_order?: string[], error?: string, stored: number, first_sequence: number, last_sequence: number,
+ *   key_order?: string[], error?: string,
+ *   stored: number, first_sequence: number, last_sequence: number,
  *   last_time?: string, rates: {per_second_1m: number | null}, tiers: Tier[],
  *   retention?: Record<string, number | null> | null}} Item
  */

@@ -19,6 +19,9 @@ import { statusText } from "../stream/status.js";
  * @typedef {import("../stream/sse.js").Notification} Notification
  */
 
+/** Parts of an address that only say how something is looked at. */
+const LOOKS = ["map", "open", "search", "sort", "columns"];
+
 export class StreamView {
   /** @type {Follower | null} */
   follower = null;
@@ -64,7 +67,7 @@ export class StreamView {
     });
     this.results.link = ({ id, sequence, data }) =>
       addressOfOne({ id, sequence, ...data }, this.query.eventType, this.query.fields);
-    this.results.onopen = () => this.note();
+    this.results.onchanged = () => this.note();
     this.results.map.onmoved = () => this.#looked();
     this.results.map.ondrawn = (place) => this.query.filters.drawn(place);
     this.results.map.onmessage = (text) => app.say(text);
@@ -90,7 +93,7 @@ export class StreamView {
     // What runs, not what is being typed meanwhile.
     const given = this.follower === null ? this.query.spell() : new Given(`${this.#running}`);
     given.setOwn("map", this.#map);
-    given.setOwn("open", this.results.opened);
+    this.results.spell(given);
     return { eventType: this.query.eventType, given };
   }
 
@@ -102,13 +105,13 @@ export class StreamView {
     // Who comes back to a stream finds it as it is.
     if (given.without("run").empty) {
       if (!this.busy) this.toggle();
-    } else if (`${given.without("map", "open")}` !== `${now.without("map", "open")}`) {
+    } else if (`${given.without(...LOOKS)}` !== `${now.without(...LOOKS)}`) {
       if (this.busy) this.stop();
       this.query.write(given);
       if (given.own("run") !== null) this.toggle();
     }
     this.#look(given.own("map"));
-    this.results.expect(given.own("open"));
+    this.results.write(given);
   }
 
   /** The state of this view has changed. */
