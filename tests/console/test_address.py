@@ -1,6 +1,7 @@
 """The address is the state: what a reload, a link, a bookmark and the way back show."""
 
 import re
+from typing import Any
 
 from playwright.sync_api import expect
 from support.browser import Tab
@@ -94,7 +95,8 @@ def test_the_way_back_leads_to_what_was_asked_before(console: Console) -> None:
     console.state("Live")
     with console.page.expect_request("**/api/v1/watch") as asked:
         console.page.go_back()
-    assert asked.value.post_data_json["identifier"] == {"severity": {"gte": 2}}
+    asked_again: dict[str, Any] = asked.value.post_data_json or {}
+    assert asked_again["identifier"] == {"severity": {"gte": 2}}
     expect(console.field("severity, at least")).to_have_value("2")
 
 

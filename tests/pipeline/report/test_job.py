@@ -181,6 +181,15 @@ def test_delays_are_from_storage_to_commit(
     assert every["p50_s"] == pytest.approx(1200, abs=110)
     assert every["longest_s"] == pytest.approx(3600, abs=110)
     assert "95 % within" in options.output.read_text()
+    # A file has up to a day: what came more than one later was imported.
+    midnight_ns = now_ns - now_ns % (86_400 * SECOND)
+    filled(place, [record(n, ns=midnight_ns - s * SECOND) for n, s in ((6, 86_000), (7, 1))])
+    run(spark, options)
+    for row in _rows(options, "delays"):
+        names = ("p50_s", "p90_s", "p95_s", "p99_s", "longest_s")
+        shares = [float(str(row[name])) for name in names]
+        assert shares == sorted(shares)
+        assert shares[-1] <= timedelta(days=1).total_seconds()
     # Seen once, nothing is learned: told as such.
     assert [row["new"] for row in _rows(options, "cycles")] in ([1], [])
     assert "Nothing is expected yet" in options.output.read_text()

@@ -141,3 +141,24 @@ def test_bars_are_few_and_cover_the_period(days: int) -> None:
     assert starts[-1] < figures.period.end <= starts[-1] + each
     assert len(starts) <= 130
     assert page(figures)
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (10, "of 10 known"),
+        (20, "95 % within"),
+        (9, "for all but 9 of 20"),
+        (None, "nothing archived"),
+    ],
+)
+def test_a_median_of_few_is_not_given_for_all(known: int | None, said: str) -> None:
+    """The tile says of how many it speaks, and nothing where these are less than half."""
+    figures = _figures()
+    days = [] if known is None else [None, START.date()]
+    rows = [(None, day, known, 1.0, 2.0, 3.0, 4.0, 5.0) for day in days]
+    sizes = _table("sizes", [("ev", 20, 1000, 90, 100, 100, 120, START)])
+    told = {"delays": _table("delays", rows) if rows else empty_tables()["delays"], "sizes": sizes}
+    text = page(replace(figures, tables={**empty_tables(), **told}))
+    assert said in text
+    assert (">unknown<" in text) == (known == 9)

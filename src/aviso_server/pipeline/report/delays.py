@@ -23,7 +23,7 @@ from aviso_server.pipeline.report.figures import DELAYS, SECOND, Period
 from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 IMPORTED = timedelta(days=1)
-"""What was committed so long after its newest row was stored was imported, not archived."""
+"""What was committed so long after it was stored was imported, not archived."""
 
 _PARTS = 10
 """Points that represent the rows of a file."""
@@ -52,7 +52,9 @@ def delays(
             - (F.col("low") + (F.col("high") - F.col("low")) * ((part + 0.5) / _PARTS)) / SECOND
         ),
     )
-    points = files.select("event_type", "day", "n", F.explode(spread).alias("delay_s"))
+    points = files.select("event_type", "day", "n", F.explode(spread).alias("delay_s")).where(
+        F.col("delay_s") <= IMPORTED.total_seconds()
+    )
     # Clocks of two machines: what seems to come before it was stored came at once.
     delay = F.greatest("delay_s", F.lit(0.0))
     classes = points.groupBy(
@@ -65,14 +67,18 @@ def delays(
         ).alias("q"),
         F.max("longest_s").alias("longest_s"),
     )
-    shares = [F.col("q")[n].alias(f"p{100 * q:.0f}_s") for n, q in enumerate(_QUANTILES)]
+    # The middle of a class may lie beyond the longest delay in it.
+    shares = [
+        F.least(F.col("q")[n], "longest_s").alias(f"p{100 * q:.0f}_s")
+        for n, q in enumerate(_QUANTILES)
+    ]
     count = F.expr(f"n div {_PARTS}").alias("notifications")
     flat = cube.select("event_type", "day", count, *shares, "longest_s")
     return flat.orderBy("event_type", "day").toArrow().cast(DELAYS)
 
 
 def archived_files(spark: SparkSession, place: Place, period: Period) -> DataFrame:
-    """Files that the archive added while they were fresh; ``low`` and ``high`` are storage times.
+    """Files that the archive added with something fresh; ``low`` and ``high`` are storage times.
 
     ``n`` counts the rows of the file. The log keeps commits for two days.
     """
