@@ -1,9 +1,10 @@
 """The archive job, against Spark writing the same rows of the same log to plain Parquet.
 
-One log is read again and again: into an empty lake, then into lakes that have a longer and longer
-past already, of another event type, so that the table is older and what is added is the same. The
-plain job is the same source and ``write.parquet``; it keeps no promises. Both are timed in turn on
-one warm session.
+Two logs of different length are read again and again: into empty lakes, and the shorter one into
+lakes that have a longer and longer past already, of another event type, so that the table is older
+and what is added is the same. The plain job is the same source and ``write.parquet``; it keeps no
+promises. Both are timed in turn on one warm session. What a run takes is a fixed cost and a cost
+for each row: two lengths give both.
 """
 
 import asyncio
@@ -41,37 +42,65 @@ _Progress = Callable[[str], None]
 
 
 def archive_rate(
-    logged: int, archived: tuple[int, ...], runs: int, progress: _Progress
+    logged: tuple[int, int], archived: tuple[int, ...], runs: int, progress: _Progress
 ) -> Iterator[Value]:
-    """Rates of both jobs, and their ratio, by what the lake has already."""
+    """What both jobs cost, fixed and by row, and their ratio by what the lake has already."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
-        progress(f"filling a log with {logged:,} notifications")
-        server = runner.run(EmbeddedServer.start(Embedded(Path(folder) / "log", sync_always=False)))
+    with tempfile.TemporaryDirectory() as name, asyncio.Runner() as runner:
+        folder, few, many = Path(name), *logged
+        logs = {}
         try:
-            runner.run(_fill(server, logged))
-            source = {"servers": server.url, "token": server.token}
+            for count in logged:
+                progress(f"filling a log with {count:,} notifications")
+                store = Embedded(folder / f"log{count}", sync_always=False)
+                logs[count] = runner.run(EmbeddedServer.start(store))
+                runner.run(_fill(logs[count], count))
             progress("starting Spark")
             with job_session(SparkOptions(master="local[2]", app_name="bench")) as spark:
                 register(spark)
-                bench = _Bench(spark, source, Path(folder), logged)
-                bench.plain()
-                bench.archive(0)
+                short, long = (_Bench(spark, logs[count], folder, count) for count in logged)
+                short.plain()
+                short.archive(0)
+                progress(f"archiving {few:,} and {many:,}")
+                yield from _costs(short, long, runs)
                 for before in (0, *archived):
                     progress(f"archiving into a lake that has {before:,}")
-                    yield from bench.compare(before, runs)
+                    yield from short.compare(before, runs)
         finally:
-            runner.run(server.stop())
+            for server in logs.values():
+                runner.run(server.stop())
+
+
+def _costs(short: "_Bench", long: "_Bench", runs: int) -> Iterator[Value]:
+    """Fixed cost and rate without it, of both jobs."""
+    more = long.logged - short.logged
+    slopes: dict[str, list[float]] = {"plain Parquet": [], "archive": []}
+    fixed: dict[str, list[float]] = {"plain Parquet": [], "archive": []}
+    for _ in range(runs):
+        for name, job in (("plain Parquet", _Bench.plain), ("archive", _Bench.archive)):
+            little, much = job(short), job(long)
+            slopes[name].append((much - little) / more)
+            fixed[name].append(little - slopes[name][-1] * short.logged)
+    about = f"{short.logged:,} and {long.logged:,}"
+    for name, found in slopes.items():
+        yield Value(f"{name}, fixed cost ({about})", "s", tuple(fixed[name]))
+        yield Value(f"{name}, by row ({about})", "rows/s", tuple(1 / taken for taken in found))
+    ratios = zip(slopes["plain Parquet"], slopes["archive"], strict=True)
+    yield Value(
+        f"archive v. plain Parquet, by row ({about})",
+        "times",
+        tuple(plain / ours for plain, ours in ratios),
+    )
 
 
 class _Bench:
     def __init__(
-        self, spark: SparkSession, source: dict[str, str], folder: Path, logged: int
+        self, spark: SparkSession, server: EmbeddedServer, folder: Path, logged: int
     ) -> None:
         self._spark = spark
-        self._source = source
+        self._source = {"servers": server.url, "token": server.token}
         self._folder = folder
-        self._logged = logged
+        self.logged = logged
 
     def compare(self, before: int, runs: int) -> Iterator[Value]:
         """Both jobs in turn."""
@@ -79,13 +108,10 @@ class _Bench:
         for _ in range(runs):
             theirs.append(self.plain())
             ours.append(self.archive(before))
-        about = f"{self._logged:,} into a lake with {before:,}"
-        rates = tuple(self._logged / taken for taken in ours)
+        about = f"{self.logged:,} into a lake with {before:,}"
+        rates = tuple(self.logged / taken for taken in ours)
         ratios = tuple(one / other for one, other in zip(theirs, ours, strict=True))
         yield Value(f"archive {about}", "rows/s", rates)
-        if not before:
-            plain = tuple(self._logged / taken for taken in theirs)
-            yield Value(f"plain Parquet of the same {self._logged:,}", "rows/s", plain)
         yield Value(f"archive v. plain Parquet ({about})", "times", ratios)
 
     def plain(self) -> float:
@@ -97,7 +123,7 @@ class _Bench:
         rows.write.parquet(str(target))
         return perf_counter() - began
 
-    def archive(self, before: int) -> float:
+    def archive(self, before: int = 0) -> float:
         """Seconds for the archive job, with what makes it exact."""
         target = self._folder / "lake"
         shutil.rmtree(target, ignore_errors=True)

@@ -44,7 +44,7 @@ class Sizes:
     """Notifications that are read for nothing."""
     filters: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     points: tuple[int, ...] = (100, 400, 1600, 5000)
-    logged: int = 50_000
+    logged: tuple[int, int] = (50_000, 1_000_000)
     """Notifications that the archive job carries."""
     archived: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     """Notifications in the lake: ten and a hundred times the first."""
@@ -71,7 +71,7 @@ QUICK = Sizes(
     scanned=4000,
     filters=(1, 100, 1000),
     points=(100, 400),
-    logged=5000,
+    logged=(5000, 20_000),
     archived=(1000, 10_000, 100_000),
     burst_s=3,
     history=(2000, 20_000),

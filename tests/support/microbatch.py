@@ -5,19 +5,19 @@ it. Whoever restarts it after a death finds what Spark would find.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pyspark.sql.datasource import WriterCommitMessage
+import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.archive import deadletters as letters
-from aviso_server.pipeline.archive.sink import LakeWriter, TaskReport
+from aviso_server.pipeline.archive.report import REPORT, TaskReport, read_report
+from aviso_server.pipeline.archive.sink import LakeWriter, TaskFailed
 from aviso_server.pipeline.archive.source import ArchiveReader
-from aviso_server.pipeline.source.columns import MARKED
 from aviso_server.pipeline.source.options import read_options
+from aviso_server.pipeline.spark.failure import read_failure
 
 
 class Died(Exception):
@@ -68,7 +68,7 @@ def _archive(
     once: bool,
 ) -> None:
     options = {"eventType": "*", **source}
-    reader = ArchiveReader(place, read_options(options), MARKED)
+    reader = ArchiveReader(place, read_options(options))
     if once:
         reader.prepareForTriggerAvailableNow()
     while True:
@@ -95,13 +95,19 @@ def _batch(
     end: dict[str, int],
     die: Death,
 ) -> None:
-    messages: list[WriterCommitMessage | None] = []
+    reports: list[TaskReport] = []
     for partition in reader.partitions(start, end):
-        # A writer that fails leaves the reader where it was: it is ended here, in its own thread.
-        with contextlib.closing(reader.read(partition)) as rows:
-            messages.append(LakeWriter(place).write(rows))
+        (row,) = reader.read(partition)
+        reports.append(read_report(row.column(REPORT)[0].as_py()))
         die("one task")
     die("all tasks")
-    letters.append(place, [item.letters for item in messages if isinstance(item, TaskReport)])
+    writer = LakeWriter(place)
+    if any(item.problem for item in reports):
+        with pytest.raises(TaskFailed) as error:
+            writer.settle(reports)
+        failure = read_failure(str(error.value))
+        assert failure.kind is not None
+        raise failure.kind(failure.text)
+    letters.append(place, [item.letters for item in reports])
     die("letters")
-    LakeWriter(place).commit(messages, 0)
+    writer.settle(reports)

@@ -40,6 +40,11 @@ def mask(wanted: Filter, batch: pa.RecordBatch) -> pa.BooleanArray:
     return pa.array(found)
 
 
+def has_field(name: str, batch: pa.RecordBatch) -> Mask:
+    """For each row with the columns of RECORD, whether its identifier has a field."""
+    return _Texts(batch.column("identifier")).have(name)
+
+
 def region(wanted: Filter | None) -> Box | None:
     """The box that a place must share a point with to match; None where places do not matter."""
     return None if wanted is None or wanted.spatial is None else wanted.spatial.box
@@ -63,6 +68,11 @@ class _Texts:
         count = int(offsets[-1]) - begin
         self._names = column.keys.slice(begin, count)
         self._texts = column.items.slice(begin, count)
+
+    def have(self, name: str) -> Mask:
+        """Rows that have the field."""
+        places, _ = self._field(name)
+        return self._spread(places, np.ones(len(places), np.bool_))
 
     def equal(self, name: str, text: str) -> Mask:
         """Rows whose field has this text."""

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import nats
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -213,6 +214,33 @@ def test_it_goes_on_through_an_outage_of_nats(
         done.result()
     assert told[-1].stage == "stopped"
     assert _same(store, options) == 24
+
+
+def test_what_other_tasks_wrote_is_removed_where_one_fails(
+    spark: SparkSession, store: NatsServer, tmp_path: Path
+) -> None:
+    """One finds that the log was trimmed: the job says so, and no file is left of the others."""
+    options = _options(store, tmp_path)
+    _fill(store, 0, 3)
+    _run(spark, options)
+    _fill(store, 3, 9)
+    asyncio.run(_trim(store, keep=2))
+    before = set(tmp_path.rglob("*.parquet"))
+    with pytest.raises(ArchiveFailed, match=r"^notifications 4 to 7 of 'storm' .*no-fail-on"):
+        ArchiveJob(spark, options).run()
+    assert set(tmp_path.rglob("*.parquet")) == before
+    told = _run(spark, replace(options, fail_on_data_loss=False))
+    assert told.archived == 2 + 6
+
+
+async def _trim(store: NatsServer, *, keep: int) -> None:
+    """Let retention remove all but the newest storms."""
+    async with await nats.connect(store.url) as client:
+        log = client.jetstream()
+        config = (await log.stream_info("STORM")).config
+        for most in (keep, 1_000_000):
+            config.max_msgs = most
+            await log.update_stream(config)
 
 
 def test_what_waiting_cannot_mend_ends_the_job(

@@ -68,13 +68,7 @@ class Archive:
             columns.mark(Range("mars", last - 3, last), lost=False),
         ]
         writer = LakeWriter(place)
-        report = writer.write(iter(batches))
-        try:
-            writer.commit([report], 0)
-        except BaseException:
-            with contextlib.suppress(AvisoError, OSError):  # Spark reports the error before it
-                writer.abort([report], 0)
-            raise
+        writer.settle([writer.write(iter(batches))])
 
     def verify(self, place: Place, *, done: bool) -> None:
         """All or nothing, and the loss is noted once the mark says so."""

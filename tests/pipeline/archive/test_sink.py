@@ -1,6 +1,5 @@
 """The archive's sink as plain Python: what tasks report and what the driver makes of it."""
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,9 +18,11 @@ from aviso_server.lake.layout import (
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.pipeline.archive import deadletters as letters
-from aviso_server.pipeline.archive.sink import LakeWriter, TaskReport
+from aviso_server.pipeline.archive.report import REPORT, TaskReport, read_report, to_row
+from aviso_server.pipeline.archive.sink import LakeWriter, TaskFailed
 from aviso_server.pipeline.source.columns import MARKED, Columns
 from aviso_server.pipeline.source.ranges import Range
+from aviso_server.pipeline.spark.failure import read_failure
 
 COLUMNS = Columns(MARKED)
 
@@ -43,9 +44,8 @@ def _read(first: int, last: int, name: str = "mars", *, lost: bool = False) -> p
 def _task(place: Place, *batches: pa.RecordBatch) -> TaskReport:
     """Run a task's part, and let the report cross to the driver as Spark would."""
     joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    report = pickle.loads(pickle.dumps(LakeWriter(place).write(iter(joined))))  # noqa: S301
-    assert isinstance(report, TaskReport)
-    return report
+    row = to_row(LakeWriter(place).write(iter(joined)))
+    return read_report(row.column(REPORT)[0].as_py())
 
 
 def _sequences(place: Place, table: str) -> list[int]:
@@ -68,7 +68,7 @@ def test_one_commit_for_all_tasks(place: Place) -> None:
         _task(place, _read(1, 20, "diss")),
     ]
     assert find(place, NOTIFICATIONS) is None
-    LakeWriter(place).commit([*reports, None], 0)
+    LakeWriter(place).settle(reports)
     assert _sequences(place, NOTIFICATIONS) == [3, 4, 6, 8]
     table = table_of(place)
     assert archived_through(table, "mars") == 8
@@ -87,7 +87,7 @@ def test_a_micro_batch_tried_again_changes_nothing(place: Place) -> None:
     batches = [_notifications([record(1)]), _letter(2), _notifications([record(3)]), _read(1, 3)]
     letters.append(place, [_task(place, *batches).letters])
     for _ in range(2):
-        LakeWriter(place).commit([_task(place, *batches)], 0)
+        LakeWriter(place).settle([_task(place, *batches)])
     assert _sequences(place, NOTIFICATIONS) == [1, 3]
     assert _sequences(place, DEAD_LETTERS) == [2]
 
@@ -102,35 +102,33 @@ def test_many_dead_letters_go_through_files(
     early = _task(place, *(_letter(n) for n in range(1, 12)), _read(1, 11))
     assert late.letters.files
     assert not late.letters.streams
-    LakeWriter(place).commit([late, early], 0)
+    LakeWriter(place).settle([late, early])
     assert _sequences(place, DEAD_LETTERS) == list(range(1, 24))
     assert list((tmp_path / DEAD_LETTERS / letters.STAGED).iterdir()) == []
 
 
 def test_letters_without_a_time_are_letters(place: Place) -> None:
     """Not even that could be read of them."""
-    LakeWriter(place).commit([_task(place, _letter(1, at_ns=0), _read(1, 1))], 0)
+    LakeWriter(place).settle([_task(place, _letter(1, at_ns=0), _read(1, 1))])
     assert _sequences(place, DEAD_LETTERS) == [1]
 
 
-def test_an_aborted_micro_batch_leaves_no_files(
+def test_a_micro_batch_of_which_a_task_failed_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither data files nor staged letters, where a task failed: nothing was committed."""
+    """Neither data files nor staged letters: nothing was committed. The error is the task's."""
     monkeypatch.setattr(letters, "IN_MEMORY", 1)
     place = Place(str(tmp_path))
     report = _task(place, _notifications([record(1)]), _letter(2), _letter(3), _read(1, 3))
     assert list(tmp_path.rglob("*.parquet"))
-    LakeWriter(place).abort([report, None], 0)
+    problem = "Traceback (most recent call last):\nValueError: the source broke"
+    with pytest.raises(TaskFailed) as error:
+        LakeWriter(place).settle([report, TaskReport(problem=problem)])
+    assert read_failure(f"Traceback (most recent call last):\nTaskFailed: {error.value}").text == (
+        "ValueError: the source broke"
+    )
     assert list(tmp_path.rglob("*.parquet")) == []
-
-
-def test_a_commit_that_failed_may_still_succeed(place: Place) -> None:
-    """Spark asks to abort while a commit that it gave up may be under way: its files stay."""
-    report = _task(place, _notifications([record(1)]), _read(1, 1))
-    LakeWriter(place).abort([report], 0)
-    LakeWriter(place).commit([report], 0)
-    assert _sequences(place, NOTIFICATIONS) == [1]
+    assert find(place, NOTIFICATIONS) is None
 
 
 def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:
@@ -156,5 +154,6 @@ def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_an_empty_micro_batch_commits_nothing(place: Place) -> None:
     """Spark runs one now and then; no version of a table is made for it."""
-    LakeWriter(place).commit([TaskReport(), None], 3)
+    LakeWriter(place).settle([])
+    LakeWriter(place).settle([TaskReport()])
     assert find(place, NOTIFICATIONS) is None

@@ -111,7 +111,7 @@ def test_log_and_lake_are_compared(spark: SparkSession, store: NatsServer, place
     fill(store.url, 20)
     rows = read_batch(MARKED, servers=store.url, eventType="*")
     writer = LakeWriter(place)
-    writer.commit([writer.write(iter(rows.to_batches()))], 0)
+    writer.settle([writer.write(iter(rows.to_batches()))])
     fill(store.url, 5)  # not archived yet
     append_tombstones(place, [("ev", 9, 9)], kind=DELETED)
     on_backend(store.url, lambda backend: backend.delete("ev", 9))

@@ -17,8 +17,10 @@ from aviso_server.core.geometry import Area
 from aviso_server.core.json import Json
 from aviso_server.core.notification import Notification, Record
 from aviso_server.lake.layout import DELETED, Place
+from aviso_server.lake.record import records_to_batch
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.pipeline.archive.expected import RowCounts
 from aviso_server.pipeline.live import alert
 from aviso_server.pipeline.quality.job import QualityFailed, QualityOptions, check, run
 from aviso_server.pipeline.quality.verdict import TABLE_NAME, QualityVerdict
@@ -116,6 +118,15 @@ def test_what_is_not_as_expected(lake: Place, spark: SparkSession) -> None:
         ("area", "every", 1, 0, None),
         ("quiet", "every", 1, 1, "the newest notification: never"),
     ]
+    # The archive counts the same, as it writes.
+    counts = RowCounts({name: s.expectations for name, s in options(lake).schemas.items()})
+    for rows in (AREAS, [*ROWS[1:6], ROWS[7]]):
+        counts.add(records_to_batch(rows))
+    assert dict(zip(counts.names, counts.found, strict=True)) == {
+        (v.event_type, v.expectation): v.unexpected
+        for v in verdicts
+        if v.expectation.startswith(("values.", "present."))
+    }
     kept = table_of(lake, TABLE_NAME).to_pyarrow_table().to_pylist()
     assert [(row["event_type"], row["expectation"], row["unexpected"]) for row in kept] == [
         (v.event_type, v.expectation, v.unexpected) for v in verdicts

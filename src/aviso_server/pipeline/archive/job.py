@@ -24,28 +24,25 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.expectation import Expectations
 from aviso_server.lake.layout import CHECKPOINTS, Place
 from aviso_server.lake.marks import marks_of
+from aviso_server.pipeline.archive.expected import RowCounts
 from aviso_server.pipeline.archive.progress import (
-    LETTERS,
-    NEWEST,
     OBSERVED,
-    ROWS,
-    UNEXPECTED,
     ArchiveSnapshot,
     ArchiveTally,
     Known,
     Reach,
     Stage,
 )
+from aviso_server.pipeline.archive.report import LETTERS, NEWEST, ROWS, UNEXPECTED
+from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.archive.source import (
     FORMAT,
     LakeBehind,
     LakeStream,
     stream_options,
 )
-from aviso_server.pipeline.history.expected import row_tests
 from aviso_server.pipeline.source.agreement import LogReplaced
 from aviso_server.pipeline.source.bridge import ask
-from aviso_server.pipeline.source.columns import MARK, PROBLEM
 from aviso_server.pipeline.source.failure import BadOption, DataLost, StreamReplaced, Unreached
 from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import read_options
@@ -170,12 +167,7 @@ class ArchiveJob(StreamingJob):
         self._spark = spark
         self._options = options
         self._tell = tell
-        self._tests = [
-            (name, test)
-            for name, expected in options.expected.items()
-            for test in row_tests(expected, native=True)
-        ]
-        self._tally = ArchiveTally(known, [(name, test.name) for name, test in self._tests])
+        self._tally = ArchiveTally(known, RowCounts(options.expected).names)
         self._looks = known is not None
         """Whether log and lake can be reached from here: through Connect they may not."""
         self._given_up = False
@@ -200,28 +192,30 @@ class ArchiveJob(StreamingJob):
     def queries(self) -> Iterator[QuerySpec]:
         """The one from the log to the lake."""
         options = self._options
-        rows = (
+        reports = (
             self._spark.readStream.format(FORMAT)
             .options(
                 **options.source_options,
-                **stream_options(options.place, patience_s=PATIENCE * options.interval_s),
+                **stream_options(
+                    options.place,
+                    patience_s=PATIENCE * options.interval_s,
+                    expected=options.expected,
+                ),
             )
             .load()
         )
-        bad = fn.col(PROBLEM).isNotNull()
-        good = fn.col(MARK).isNull() & ~bad
         unexpected = [
-            fn.count_if(good & (fn.col("event_type") == name) & test.unexpected)
-            for name, test in self._tests
+            fn.sum(fn.col(UNEXPECTED)[number]).alias(f"{UNEXPECTED}{number}")
+            for number in range(len(RowCounts(options.expected).names))
         ]
-        counted = rows.observe(
+        counted = reports.observe(
             OBSERVED,
-            fn.count(fn.when(good, 1)).alias(ROWS),
-            fn.count(fn.when(bad, 1)).alias(LETTERS),
-            fn.max(fn.unix_micros("time")).alias(NEWEST),
-            *(count.alias(f"{UNEXPECTED}{n}") for n, count in enumerate(unexpected)),
+            fn.sum(ROWS).alias(ROWS),
+            fn.sum(LETTERS).alias(LETTERS),
+            fn.max(NEWEST).alias(NEWEST),
+            *unexpected,
         )
-        writer = counted.writeStream.format(FORMAT).options(**stream_options(options.place))
+        writer = counted.writeStream.foreachBatch(LakeWriter(options.place))
         self._tally.started(time.time())
         yield QuerySpec(OBSERVED, writer, options.books)
 

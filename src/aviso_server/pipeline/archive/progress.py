@@ -16,15 +16,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from aviso_server.core.json import Json
+from aviso_server.pipeline.archive.report import LETTERS, NEWEST, ROWS, UNEXPECTED
 from aviso_server.pipeline.spark.query import Progress, observed
 
 OBSERVED = "archive"
 """Name under which Spark observes the counts of the job."""
-ROWS, LETTERS, NEWEST = "rows", "letters", "newest"
-"""Those counts: notifications, dead letters, newest storage time in microseconds."""
-
-UNEXPECTED = "unexpected"
-"""How further counts begin, of what is not as expected; their number follows."""
 
 WINDOW_S = 30.0
 """Time over which the rate is taken."""

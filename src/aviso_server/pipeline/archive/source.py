@@ -1,4 +1,4 @@
-"""The archive's own data source: the log from where the lake ends, and the lake as its sink.
+"""The archive's own data source: the log from where the lake ends, written to it as it is read.
 
 Rules
 - The lake decides where reading begins, not only Spark's checkpoint: nothing at or below a mark is
@@ -8,12 +8,15 @@ Rules
 - A log that is not the archived one (restored from an older copy, or recreated) is not read: before
   every micro-batch it is compared with the lake at the mark.
 - All of this runs on Spark's driver, which may be a Spark Connect server far away.
+- The rows of the source are reports: a task writes what it reads (sink).
 """
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from time import monotonic
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
@@ -23,7 +26,9 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.mark import Mark
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.marks import marks_of
+from aviso_server.pipeline.archive.expected import Expected, pack, unpack
 from aviso_server.pipeline.archive.patience import Patience
+from aviso_server.pipeline.archive.report import REPORTS, TaskReport, to_row
 from aviso_server.pipeline.archive.sink import LakeWriter
 from aviso_server.pipeline.source.agreement import check_agreement
 from aviso_server.pipeline.source.bridge import ask
@@ -34,7 +39,7 @@ from aviso_server.pipeline.source.ranges import FIRST, Offset, between
 from aviso_server.pipeline.source.stream import StreamReader
 
 FORMAT = "aviso-lake"
-LAKE, STORAGE, PATIENCE = "lake", "storageSecrets", "patienceSeconds"
+LAKE, STORAGE, PATIENCE, EXPECTED = "lake", "storageSecrets", "patienceSeconds", "expected"
 """Our own options. Spark hides the values of options that are called secret."""
 
 
@@ -61,44 +66,44 @@ class LakeStream(Parcel, DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The source's columns, and marks."""
-        return MARKED
+        """Reports of tasks."""
+        return REPORTS
 
-    def streamReader(self, schema: StructType) -> "ArchiveReader":  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> "ArchiveReader":  # noqa: ARG002, N802 - Spark's
         """The log, from where the lake ends."""
         longest_s = float(self.options.get(PATIENCE.lower()) or 0)
-        reader = ArchiveReader(self._place(), read_options(self._others()), schema)
+        packed = self.options.get(EXPECTED, "")
+        reader = ArchiveReader(self._place(), read_options(self._others()), packed)
         reader.patience = Patience(longest_s)
         return reader
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LakeWriter:  # noqa: FBT001, ARG002, N802 - Spark's
-        """The lake."""
-        return LakeWriter(self._place())
 
     def _place(self) -> Place:
         options = json.loads(self.options.get(STORAGE.lower()) or "{}")
         return Place(self.options[LAKE.lower()], options)
 
     def _others(self) -> dict[str, str]:
-        ours = {LAKE.lower(), STORAGE.lower(), PATIENCE.lower()}
+        ours = {LAKE.lower(), STORAGE.lower(), PATIENCE.lower(), EXPECTED}
         return {name: text for name, text in self.options.items() if name.lower() not in ours}
 
 
-def stream_options(place: Place, *, patience_s: float = 0.0) -> dict[str, str]:
-    """The options that name the lake, and how long a few notifications may wait."""
+def stream_options(place: Place, *, patience_s: float, expected: Expected) -> dict[str, str]:
+    """The options: the lake, how long a few notifications may wait, and what is counted."""
     return {
         LAKE: place.path,
         STORAGE: json.dumps(dict(place.options)),
         PATIENCE: str(patience_s),
+        EXPECTED: pack(expected),
     }
 
 
 class ArchiveReader(StreamReader):
-    """The source's stream reader, never below the marks of the lake."""
+    """The source's stream reader, never below the marks of the lake, and its tasks write to it."""
 
-    def __init__(self, place: Place, options: SourceOptions, schema: StructType) -> None:
-        super().__init__(options, schema)
+    def __init__(self, place: Place, options: SourceOptions, expected: str = "") -> None:
+        super().__init__(options, MARKED)
         self._place = place
+        self._expected = expected
+        """What is counted, packed: it can only travel like this."""
         self._initial: dict[str, int] | None = None
         """Where the query began, if it began without a checkpoint."""
         self._compared = False
@@ -138,6 +143,15 @@ class ArchiveReader(StreamReader):
         self._compare({item.event_type: marks[item.event_type] for item in between(start, end)})
         cut = {name: max(begin, marks[name].through + 1) for name, begin in begins.items()}
         return super().partitions(cut, end)
+
+    def read(self, partition: InputPartition) -> Generator[pa.RecordBatch, None, None]:
+        """Write the rows of a slice to the lake; one row that says what was written, or why not."""
+        with contextlib.closing(super().read(partition)) as rows:
+            try:
+                report = LakeWriter(self._place, unpack(self._expected)).write(rows)
+            except Exception:  # noqa: BLE001 - told to the driver, which removes what others wrote
+                report = TaskReport.of_failure()
+        yield to_row(report)
 
     def _look(self) -> dict[str, Bounds]:
         """Where every stream is now; one that was lost and is empty continues at its mark."""

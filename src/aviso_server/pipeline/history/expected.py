@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from aviso_server.core.expectation import PAYLOAD, Expectations
 from aviso_server.core.fields.place import POINT_CLOUD, POLYGON
-from aviso_server.pipeline.history.predicate import is_native, matches
+from aviso_server.pipeline.history.predicate import matches
 
 
 class RowTest(NamedTuple):
@@ -25,11 +25,9 @@ class RowTest(NamedTuple):
     """Whether one that can is not as expected; never null."""
 
 
-def row_tests(expected: Expectations, *, native: bool = False) -> Iterator[RowTest]:
-    """All of an event type; with ``native`` those that Spark decides without Python."""
+def row_tests(expected: Expectations) -> Iterator[RowTest]:
+    """All of an event type."""
     for item in expected.values:
-        if native and not all(map(is_native, item.any_of)):
-            continue
         has = F.col("identifier")[item.field].isNotNull()
         differs = has & ~reduce(or_, map(matches, item.any_of))
         yield RowTest(f"values.{item.field}", item.text, has, differs)

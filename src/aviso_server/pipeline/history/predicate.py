@@ -38,11 +38,6 @@ def matches(wanted: Filter) -> Column:
     return reduce(and_, tests) if tests else F.lit(col=True)
 
 
-def is_native(wanted: Filter) -> bool:
-    """Whether Spark decides all of a filter itself."""
-    return wanted.spatial is None and all(map(_is_native, wanted.constraints))
-
-
 def _is_native(constraint: Constraint) -> bool:
     """Whether Spark reads the stored texts as we do.
 
