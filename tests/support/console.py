@@ -15,8 +15,9 @@ from aviso_server.core.json import Json
 WITHIN_MS = 60_000
 """Machines are shared: nothing is too late before this."""
 _SHOWS = """(wanted) => {
-  const rows = [...document.querySelectorAll("main > :not([hidden]) .table-row:not([hidden])")];
+  const rows = [...document.querySelectorAll("main .table-row:not([hidden])")];
   const seen = rows
+    .filter((row) => row.checkVisibility())
     .sort((one, other) => one.dataset.index - other.dataset.index)
     .map((row) => Number(row.firstChild.textContent));
   const compared = seen.slice(0, Math.max(wanted.length, Math.min(seen.length, 7)));
@@ -68,8 +69,8 @@ class Console:
 
     @property
     def view(self) -> Locator:
-        """The view that is shown."""
-        return self.page.locator("main > :not([hidden])")
+        """The view that is shown, and of several streams the one that is."""
+        return self.page.locator("main :is(.overview, .workspace):visible")
 
     def open(self, where: str) -> None:
         """Go to a view, such as ``live/mars``, and wait until the page is ready."""

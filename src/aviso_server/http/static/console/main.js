@@ -5,30 +5,33 @@ import { addressOf, placeAt } from "./address.js";
 import { Api } from "./api.js";
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { count } from "./moments.js";
 import { Session } from "./session.js";
 import { SignIn } from "./signin.js";
 import { isDark, watchTheme } from "./theme.js";
-import { LiveView } from "./views/live.js";
+import { LanesView } from "./views/lanes.js";
 import { OverviewView } from "./views/overview.js";
 import { PublishView } from "./views/publish.js";
 import { ReplayView } from "./views/replay.js";
 
 const VIEWS = {
   overview: OverviewView,
-  live: LiveView,
+  live: LanesView,
   replay: ReplayView,
   publish: PublishView,
 };
 const LOOK_MS = 3000;
 const SAID_MS = 6000;
 const NOTED_MS = 250;
+const TITLE = document.title;
 
 /** @import { Failure } from "./api.js" */
 /** @import { Overview } from "./views/overview.js" */
 /** @typedef {keyof typeof VIEWS} ViewName */
 /**
  * @typedef {{element: HTMLElement, themed?: () => void,
- *   choose?: (eventType: string, given: import("./address.js").Given) => void,
+ *   choose?: (eventType: string, given: import("./address.js").Given, lane?: number) => void,
+ *   lane?: number,
  *   place?: {eventType: string, given: import("./address.js").Given},
  *   offer?: (eventTypes: string[]) => void,
  *   show?: (seen: Overview | null, away: number | null) => void}} View
@@ -41,6 +44,7 @@ export class App {
   /** @type {View | null} the one that is shown */
   #shown = null;
   #noted = 0;
+  #unseen = 0;
   #said = 0;
   #names = "";
   /** When the server last said how it is doing, and whether it does not now. */
@@ -65,6 +69,11 @@ export class App {
     this.#head();
     this.session.addEventListener("change", () => this.#look());
     addEventListener("hashchange", () => this.#route());
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) return;
+      this.#unseen = 0;
+      document.title = TITLE;
+    });
   }
 
   /** Load what the views need, show the one of the address, and keep looking. */
@@ -92,6 +101,14 @@ export class App {
     this.#said = setTimeout(() => (this.toast.hidden = true), SAID_MS);
   }
 
+  /** Notifications have come: the title counts those that nobody was there to see.
+   *  @param {number} number */
+  arrived(number) {
+    if (!document.hidden) return;
+    this.#unseen += number;
+    document.title = `(${count(this.#unseen)}) ${TITLE}`;
+  }
+
   /** When the server was last heard of, if it does not answer now. */
   get away() {
     return this.#away ? this.#seen : null;
@@ -113,8 +130,9 @@ export class App {
     if (place === undefined || place.eventType === "") return;
     const address = addressOf({ view: document.body.dataset.view ?? "", ...place });
     if (address === location.hash) return;
-    if (push) history.pushState(null, "", address);
-    else history.replaceState(null, "", address);
+    const state = { lane: this.#shown?.lane };
+    if (push) history.pushState(state, "", address);
+    else history.replaceState(state, "", address);
   }
 
   async #look() {
@@ -189,7 +207,7 @@ export class App {
       else link.removeAttribute("aria-current");
     }
     document.body.dataset.view = chosen;
-    if (eventType !== undefined) view.choose?.(eventType, given);
+    if (eventType !== undefined) view.choose?.(eventType, given, history.state?.lane);
     this.#shown = view;
     this.#spell({ push: false });
   }

@@ -24,12 +24,12 @@ const known = new WeakMap();
 /** The test that a search means; null if it asks for nothing. @param {string} text
  *  @returns {Test | null} */
 export function searchOf(text) {
-  const tests = [...text.matchAll(TERM)].map(([term, quoted]) => testOf(term, quoted));
+  const tests = [...text.matchAll(TERM)].map(([term, quoted]) => termTest(term, quoted));
   return tests.length === 0 ? null : (item) => tests.every((test) => test(item));
 }
 
 /** @param {string} term @param {string | undefined} quoted @returns {Test} */
-function testOf(term, quoted) {
+function termTest(term, quoted) {
   const found = quoted === undefined ? CONDITION.exec(term) : null;
   if (found === null) {
     const word = (quoted ?? term).toLowerCase();

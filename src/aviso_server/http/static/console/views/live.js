@@ -4,8 +4,11 @@ import { fill } from "../dom.js";
 import { icon } from "../icons.js";
 import { StreamView } from "./stream.js";
 
+let made = 0;
+
 export class LiveView extends StreamView {
   #asked = "";
+  number = made += 1;
 
   /** @param {import("../main.js").App} app */
   constructor(app) {
@@ -32,6 +35,12 @@ export class LiveView extends StreamView {
     if (this.follower === null) return;
     const same = JSON.stringify(request) === this.#asked;
     fill(this.go, icon(same ? "stop" : "live"), same ? "Stop" : "Watch this instead");
+  }
+
+  /** @override @param {import("./stream.js").Notification[]} notifications */
+  received(notifications) {
+    super.received(notifications);
+    this.app.arrived(notifications.length);
   }
 
   /** @override */

@@ -46,6 +46,8 @@ export class StreamView {
    */
   constructor(app, { title, kind, image, verb, idle, results, from, to }) {
     this.app = app;
+    /** Told when the state has changed. @type {(how: {push?: boolean}) => void} */
+    this.noted = (how) => app.note(this, how);
     this.kind = kind;
     this.resting = { image, verb, idle };
     const changed = () => this.query?.update();
@@ -101,11 +103,10 @@ export class StreamView {
   choose(eventType, given) {
     this.query.select.turn(eventType);
     if (given.empty || this.query.eventType !== eventType) return;
-    const now = this.place.given;
     // Who comes back to a stream finds it as it is.
     if (given.without("run").empty) {
       if (!this.busy) this.toggle();
-    } else if (`${given.without(...LOOKS)}` !== `${now.without(...LOOKS)}`) {
+    } else if (!this.shows(eventType, given)) {
       if (this.busy) this.stop();
       this.query.write(given);
       if (given.own("run") !== null) this.toggle();
@@ -114,9 +115,21 @@ export class StreamView {
     this.results.write(given);
   }
 
+  /** Whether it shows what an address asks for. @param {string} eventType @param {Given} given */
+  shows(eventType, given) {
+    if (this.query.eventType !== eventType) return false;
+    if (given.without("run").empty) return this.follower !== null;
+    return `${given.without(...LOOKS)}` === `${this.place.given.without(...LOOKS)}`;
+  }
+
+  /** Whether nothing would be lost if it showed something else. */
+  get free() {
+    return this.follower === null && this.results.count === 0;
+  }
+
   /** The state of this view has changed. */
   note() {
-    this.app.note(this);
+    this.noted({});
   }
 
   #looked() {
@@ -178,7 +191,7 @@ export class StreamView {
     this.running();
     this.follower.start();
     this.results.appear();
-    this.app.note(this, { push: true });
+    this.noted({ push: true });
   }
 
   /** @param {State} state */
