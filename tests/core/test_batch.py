@@ -15,6 +15,8 @@ from aviso_server.core.batch import (
     check_element,
     elements,
     is_array,
+    parse_item,
+    parse_items,
     unwrap,
 )
 from aviso_server.core.errors import InvalidRequest, MalformedBody, RequestError, WrongShape
@@ -206,3 +208,27 @@ def test_what_surrounds_the_array_is_bounded(body: bytes) -> None:
     """Megabytes of blanks would be read while everybody waits."""
     with pytest.raises(WrongShape, match="4096 bytes outside its array"):
         unwrap(body)
+
+
+GOOD = b'{"event_type":"ev","identifier":{"n":"1"},"payload":[1]}'
+ITEMS = [
+    GOOD,
+    GOOD[:-1] + b',"idempotency_key":"k"}',
+    GOOD[:-1] + b',"other":1}',
+    GOOD.replace(b"[1]", b"[" * 130 + b"]" * 130),
+    GOOD.replace(b"[1]", b"9" * 309),
+    GOOD[:-1],
+    b"\xff",
+    WrongShape("refused before"),
+]
+
+
+@given(st.lists(st.sampled_from(ITEMS), max_size=5))
+def test_items_read_in_one_go_are_read_as_if_alone(items: list[bytes | RequestError]) -> None:
+    """Whatever stands beside them."""
+    alone = [item if isinstance(item, RequestError) else parse_item(item) for item in items]
+    assert list(map(_shown, parse_items(items))) == list(map(_shown, alone))
+
+
+def _shown(item: object) -> object:
+    return (type(item), str(item)) if isinstance(item, RequestError) else item

@@ -61,9 +61,9 @@ class Attentive(MemoryBackend):
         self.passed = passed
         self.turns: list[int] = []
 
-    async def append(self, notification: Notification, *, key: str) -> Receipt:
+    def append_now(self, notification: Notification, *, key: str) -> Receipt:
         self.turns.append(self.passed[0])
-        return await super().append(notification, key=key)
+        return super().append_now(notification, key=key)
 
 
 async def test_a_batch_never_takes_many_items_in_one_turn() -> None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from support.edge import NOON_NS
 
-from aviso_server.backends.backend import Batch, Bounds, Receipt
+from aviso_server.backends.backend import Batch, Bounds, Outcome, Receipt
 from aviso_server.backends.memory.backend import MemoryBackend, MemoryLimits
-from aviso_server.core.errors import HistoryFailed, LiveFailed
+from aviso_server.core.errors import AvisoError, HistoryFailed, LiveFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification, Record, Unreadable
 
@@ -64,6 +64,16 @@ class FaultyBackend(MemoryBackend):
     async def append(self, notification: Notification, *, key: str) -> Receipt:
         await self._meet("append", notification.event_type)
         return await super().append(notification, key=key)
+
+    async def append_many(self, items: Sequence[tuple[Notification, str]]) -> list[Outcome]:
+        """Each meets what a single one would."""
+        outcomes: list[Outcome] = []
+        for notification, key in items:
+            try:
+                outcomes.append(await self.append(notification, key=key))
+            except AvisoError as error:
+                outcomes.append(error)
+        return outcomes
 
     async def append_together(
         self, items: Sequence[tuple[Notification, str]]

@@ -114,6 +114,14 @@ class Usage:
         return self.stored_bytes / max(min(ends), 1) if ends else None
 
 
+class Prompt(Protocol):
+    """A backend that never waits."""
+
+    def append_now(self, notification: Notification, *, key: str) -> Receipt:
+        """The same as ``Backend.append``."""
+        ...
+
+
 class Backend(Protocol):
     """Where notifications are kept. All methods may be called concurrently."""
 

@@ -4,7 +4,16 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt, Usage
+from aviso_server.backends.backend import (
+    Backend,
+    Batch,
+    Bounds,
+    Fault,
+    Outcome,
+    Prompt,
+    Receipt,
+    Usage,
+)
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.notification import Entry, Notification
@@ -21,6 +30,7 @@ class MeteredBackend:
 
     def __init__(self, inner: Backend, metrics: Metrics) -> None:
         self.inner = inner
+        self._prompt: Prompt = inner  # type: ignore[assignment] # who knows that it is one asks
         self.kind = inner.kind
         self._metrics = metrics
 
@@ -41,6 +51,17 @@ class MeteredBackend:
             self._metrics.backend_called("publish", time.perf_counter() - begun, failed=True)
             raise
         self._metrics.backend_called("publish", time.perf_counter() - begun, failed=False)
+        return receipt
+
+    def append_now(self, notification: Notification, *, key: str) -> Receipt:
+        """``append`` of a backend that never waits.
+
+        A repeat is not counted: it has to be compared, and is appended again by who can wait.
+        """
+        begun = time.perf_counter()
+        receipt = self._prompt.append_now(notification, key=key)
+        if not receipt.repeated:
+            self._metrics.backend_called("publish", time.perf_counter() - begun, failed=False)
         return receipt
 
     async def append_many(self, items: Sequence[tuple[Notification, str]]) -> Sequence[Outcome]:

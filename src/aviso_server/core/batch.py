@@ -10,7 +10,8 @@ each item is checked and parsed individually.
 """
 
 import re
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -20,8 +21,8 @@ from aviso_server.core.errors import (
     UnknownMember,
     WrongShape,
 )
-from aviso_server.core.json import UNREADABLE, parse
-from aviso_server.core.wire import NotificationRequest, check_key, parse_request
+from aviso_server.core.json import UNREADABLE, parse, refuse_excess
+from aviso_server.core.wire import GOOD, NotificationRequest, check_key, parse_request
 
 Span: TypeAlias = tuple[int, int]
 """Where an item begins and ends in its body."""
@@ -101,6 +102,20 @@ def check_element(body: bytes, span: Span) -> None:
         columns = start - (body.rfind(b"\n", 0, start) + 1)
         parse(b"\n" * lines + b" " * columns + text)
         raise MalformedBody("JSON parsing failed: an element of the batch is not JSON") from None
+
+
+def parse_items(texts: Sequence[bytes | RequestError]) -> list[Item]:
+    """What some items ask for; those that are refused already stay so.
+
+    Mostly all are good and none has a key: then they are read in one go.
+    """
+    try:
+        requests = list(map(GOOD.decode, cast("Sequence[bytes]", texts)))
+        for text in texts:
+            refuse_excess(cast("bytes", text))
+    except (RequestError, TypeError, *UNREADABLE):
+        return [text if isinstance(text, RequestError) else parse_item(text) for text in texts]
+    return [(request, None) for request in requests]
 
 
 def parse_item(text: bytes) -> Item:

@@ -89,8 +89,8 @@ def refuse_excess(body: bytes, *, failed: str = "JSON parsing failed") -> None:
 
     For callers that decode to their own type instead of calling ``parse``.
     """
-    if len(body) <= MAX_DEPTH:
-        return
+    if len(body) <= 2 * MAX_DEPTH:
+        return  # every level takes two bytes, and a number that overflows takes more than these
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
         too_deep = _first_too_deep(body)
         if too_deep is not None:

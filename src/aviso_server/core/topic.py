@@ -89,7 +89,7 @@ def tokens_of(
     if names is None:
         names = tuple(sorted(identifier))
     known = {**identifier, POLYGON: geometry.text} if isinstance(geometry, Area) else identifier
-    tokens = (schema.base, *[known[name] for name in names])
+    tokens = (schema.base, *map(known.__getitem__, names))
     # A character takes at most four bytes, encoded or not: short topics need not be measured.
     if 4 * len("".join(tokens)) + len(tokens) <= MAX_SUBJECT_BYTES:
         return tokens

@@ -35,7 +35,8 @@ class NotificationRequest(
 _MEMBERS = NotificationRequest.__struct_fields__
 _CURSORS = ("from_date", "from_id", "to_date", "to_id")
 _ALLOWED = ", ".join(f'"{name}"' for name in _MEMBERS)
-_GOOD = msgspec.json.Decoder(NotificationRequest)
+GOOD = msgspec.json.Decoder(NotificationRequest)
+"""Reads what is right; ``refuse_excess`` has to be asked as well, and ``parse_request`` does."""
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -46,7 +47,7 @@ def parse_request(body: bytes) -> NotificationRequest:
     JSON, which either explains what is wrong or turns integer cursors into text.
     """
     try:
-        request = _GOOD.decode(body)
+        request = GOOD.decode(body)
     except UNREADABLE:
         return _examine(parse(body))
     refuse_excess(body)

@@ -35,7 +35,7 @@ from aviso_server.http.metrics import count_refused
 from aviso_server.http.notify import idempotency_key
 from aviso_server.http.services import REQUEST_ID, SERVICES, Services
 from aviso_server.relay.publish import BatchPublisher, Declined, Published
-from aviso_server.relay.turns import TURN_BYTES, Turns, load_arrays
+from aviso_server.relay.turns import TURN_BYTES, Turns, load_arrays, turns_of
 
 
 async def notify_many(request: web.Request) -> web.Response:
@@ -131,17 +131,17 @@ async def _results(
     services: Services, outcomes: list[Published | Declined]
 ) -> list[ItemAccepted | ItemRefused]:
     """The result of each, as answered; each counts once, as if it had come alone."""
-    metrics, catalogue, turns = services.sources.metrics, services.catalogue, Turns()
+    metrics, catalogue = services.sources.metrics, services.catalogue
     stored = [each.notification.event_type for each in outcomes if isinstance(each, Published)]
     for event_type, count in Counter(stored).items():
         metrics.notified(catalogue.label(event_type), "success", count)
     results: list[ItemAccepted | ItemRefused] = []
-    for outcome in outcomes:
-        if isinstance(outcome, Declined):
-            count_refused(metrics, catalogue, outcome.error, outcome.event_type)
-        results.append(_result(outcome))
-        if turns.ends_with(0):
-            await asyncio.sleep(0)
+    for some in turns_of(outcomes, lambda _: 0):
+        for outcome in some:
+            if isinstance(outcome, Declined):
+                count_refused(metrics, catalogue, outcome.error, outcome.event_type)
+        results += map(_result, some)
+        await asyncio.sleep(0)
     return results
 
 

@@ -75,6 +75,8 @@ class ShortestWay:
             published = store_now(services, body, sender=sender, key=key, request_id=request_id)
         except Exception:  # noqa: BLE001 - found again and explained on the usual way
             return None
+        if published is None:
+            return None
         if gate is not None and sender is not None:
             gate.decided("success", recognised - begun)
             log_resolved(services.journal, sender, request_id, PATH)

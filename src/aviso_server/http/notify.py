@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from aviso_server.auth.identity import Identity
 from aviso_server.auth.refusal import Refusal
+from aviso_server.backends.backend import Prompt
 from aviso_server.core.announcement import notification_of
 from aviso_server.core.errors import RequestError, StorageFailed
 from aviso_server.core.moment import seconds
@@ -23,7 +24,7 @@ from aviso_server.http.errors import JSON_TYPE, error_answer
 from aviso_server.http.journal import log_refused
 from aviso_server.http.metrics import count_refused
 from aviso_server.http.services import REQUEST_ID, SERVICES, Services
-from aviso_server.relay.publish import Published, publish
+from aviso_server.relay.publish import Published, publish, publish_now
 from aviso_server.relay.turns import aside
 
 
@@ -59,20 +60,15 @@ async def notify(request: web.Request) -> web.Response:
 
 def store_now(
     services: Services, body: bytes, *, sender: Identity | None, key: str | None, request_id: str
-) -> Published:
-    """Store a notification in a store that does not wait, or raise what is wrong."""
+) -> Published | None:
+    """Store a notification in a store that never waits, or raise what is wrong; None: repeated."""
     message = parse_request(body)
     schema = services.catalogue.find(message.event_type)
     admit = admission_of(services.gate, sender, Operation.NOTIFY)
     notification = notification_of(schema, message, admit)
     key = request_id if key is None else check_key(key)
-    storing = publish(services.backend, notification, key=key, owner=owner_of(sender))
-    try:
-        storing.send(None)
-    except StopIteration as stored:
-        published: Published = stored.value
-        return published
-    raise RuntimeError("the store waits")
+    store: Prompt = services.backend  # type: ignore[assignment] # as the caller has made sure
+    return publish_now(store, notification, key=key, owner=owner_of(sender))
 
 
 def acknowledge(

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TypeAlias
 
 import msgspec
 
-from aviso_server.backends.backend import Backend, Outcome, Receipt
+from aviso_server.backends.backend import Backend, Outcome, Prompt, Receipt
 from aviso_server.core.announcement import notification_of
-from aviso_server.core.batch import parse_item
+from aviso_server.core.batch import Item, parse_items
 from aviso_server.core.errors import (
     AvisoError,
     InvalidRequest,
@@ -23,7 +24,7 @@ from aviso_server.core.errors import (
 )
 from aviso_server.core.notification import Notification, Record
 from aviso_server.core.schema import Catalogue, Schema
-from aviso_server.relay.turns import TURN_BYTES, Turns, aside
+from aviso_server.relay.turns import aside, turns_of
 
 TOGETHER = 500
 """Notifications of a batch that are handed to the store at once, while the next are read."""
@@ -58,7 +59,7 @@ class Declined:
 
 
 _Announced: TypeAlias = tuple[Notification, str]
-"""With its key."""
+"""With its owner and its key, joined by a slash."""
 
 
 async def publish(
@@ -72,7 +73,7 @@ async def publish(
     try:
         outcome = await backend.append(notification, key=f"{owner}/{key}")
         if outcome.repeated:
-            [outcome] = await _compare(backend, [(notification, key)], [outcome])
+            [outcome] = await _compare(backend, [(notification, f"{owner}/{key}")], [outcome])
     except (RequestError, StorageFailed):
         raise
     except Exception as error:
@@ -80,6 +81,17 @@ async def publish(
     if isinstance(outcome, AvisoError):
         raise outcome
     return Published(notification, outcome)
+
+
+def publish_now(
+    backend: Prompt, notification: Notification, *, key: str, owner: str
+) -> Published | None:
+    """The same in a store that never waits; None if the key was used before.
+
+    Then nothing was stored, and ``publish`` finds out whether it was used for the same.
+    """
+    receipt = backend.append_now(notification, key=f"{owner}/{key}")
+    return None if receipt.repeated else Published(notification, receipt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,7 @@ class BatchPublisher:
             return [item if isinstance(item, Declined) else _left_out(item) for item in found]
         _check_together(announced)
         try:
-            receipts = await self.backend.append_together(self._keyed(announced))
+            receipts = await self.backend.append_together(announced)
             stored = [receipt for receipt in receipts if receipt is not None]
             if len(stored) < len(receipts):
                 return [_left_out(*pair) for pair in zip(announced, receipts, strict=True)]
@@ -142,24 +154,24 @@ class BatchPublisher:
     async def _read(
         self, texts: Iterable[bytes | RequestError]
     ) -> AsyncIterator[list[_Announced | Declined]]:
-        """What the items announce, and their keys; as many as are stored together."""
-        turns, found = Turns(), list[_Announced | Declined]()
-        for number, text in enumerate(texts):
-            size = 0 if isinstance(text, RequestError) else len(text)
-            if size > TURN_BYTES:
-                found.append(await aside(size, partial(self._announce, number, text)))
-            else:
-                found.append(self._announce(number, text))
-            if turns.ends_with(size):
-                await asyncio.sleep(0)
+        """What the items announce, and their keys; about as many as are stored together."""
+        found, number = list[_Announced | Declined](), 0
+        for some in turns_of(texts, _size):
+            found += await aside(sum(map(_size, some)), partial(self._announce_all, number, some))
+            number += len(some)
             if len(found) >= TOGETHER:
                 yield found
                 found = []
+            await asyncio.sleep(0)
         if found:
             yield found
 
-    def _announce(self, number: int, text: bytes | RequestError) -> _Announced | Declined:
-        item = text if isinstance(text, RequestError) else parse_item(text)
+    def _announce_all(
+        self, number: int, texts: Sequence[bytes | RequestError]
+    ) -> list[_Announced | Declined]:
+        return list(map(self._announce, count(number), parse_items(texts)))
+
+    def _announce(self, number: int, item: Item) -> _Announced | Declined:
         if isinstance(item, RequestError):
             return Declined(item)
         request, own_key = item
@@ -170,14 +182,14 @@ class BatchPublisher:
             notification = notification_of(schema, request, self.admit)
         except AvisoError as error:
             return Declined(error, event_type)
-        return notification, own_key or f"{self.key}#{number}"
+        return notification, f"{self.owner}/{own_key or f'{self.key}#{number}'}"
 
     async def _store(self, found: Sequence[_Announced | Declined]) -> list[Published | Declined]:
         """Store what was announced; the result of each."""
         announced = [item for item in found if not isinstance(item, Declined)]
         outcomes: Sequence[Outcome] = ()
         try:
-            outcomes = await self.backend.append_many(self._keyed(announced))
+            outcomes = await self.backend.append_many(announced)
             outcomes = await _compare(self.backend, announced, outcomes)
         except Exception as error:  # noqa: BLE001 - as of a notification that comes alone
             # Of those that were stored now nothing had to be compared.
@@ -187,9 +199,6 @@ class BatchPublisher:
             ] or [_failed(error) for _ in announced]
         results = map(_result, announced, outcomes)
         return [item if isinstance(item, Declined) else next(results) for item in found]
-
-    def _keyed(self, announced: Iterable[_Announced]) -> list[tuple[Notification, str]]:
-        return [(notification, f"{self.owner}/{key}") for notification, key in announced]
 
 
 def _result(announced: _Announced, outcome: Outcome) -> Published | Declined:
@@ -223,6 +232,10 @@ def _check_together(announced: Sequence[_Announced]) -> None:
         )
 
 
+def _size(text: bytes | RequestError) -> int:
+    return len(text) if isinstance(text, bytes) else 0
+
+
 def _failed(error: Exception) -> StorageFailed:
     return StorageFailed("Failed to store notification", details=str(error))
 
@@ -246,7 +259,7 @@ async def _compare(
         for sequence, place in places:
             notification, key = announced[place]
             if stored.get(sequence, notification) != notification:
-                compared[place] = KeyReused(key)
+                compared[place] = KeyReused(key.partition("/")[2])
     return compared
 
 

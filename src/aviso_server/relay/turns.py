@@ -9,7 +9,7 @@ share; with several threads it would wait for each.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TypeVar
@@ -19,6 +19,7 @@ TURN_BYTES = 16 * 1024
 PIECE_BYTES = 128
 """What a piece costs besides its size, however small it is: some 20 us if it is refused."""
 
+_Piece = TypeVar("_Piece")
 _Result = TypeVar("_Result")
 _thread = ThreadPoolExecutor(1, thread_name_prefix="aviso-aside")
 _arrays = False
@@ -32,16 +33,24 @@ class Turns:
 
     async def spend(self, size: int) -> None:
         """Note that a piece of this many bytes was worked on."""
-        if self.ends_with(size):
+        self._left -= size + PIECE_BYTES
+        if self._left <= 0:
+            self._left = TURN_BYTES
             await asyncio.sleep(0)
 
-    def ends_with(self, size: int) -> bool:
-        """The same where pieces are many and small: whether it is time to let others run."""
-        self._left -= size + PIECE_BYTES
-        if self._left > 0:
-            return False
-        self._left = TURN_BYTES
-        return True
+
+def turns_of(pieces: Iterable[_Piece], size: Callable[[_Piece], int]) -> Iterator[list[_Piece]]:
+    """The pieces in runs, each of which is worked on in one turn, or is large."""
+    run: list[_Piece] = []
+    left = TURN_BYTES
+    for piece in pieces:
+        run.append(piece)
+        left -= size(piece) + PIECE_BYTES
+        if left <= 0:
+            yield run
+            run, left = [], TURN_BYTES
+    if run:
+        yield run
 
 
 async def load_arrays() -> None:

@@ -218,6 +218,14 @@ class Metrics:
             for operation in OPERATIONS
             for failed, outcome in ((False, "ok"), (True, "error"))
         }
+        self._decisions = {
+            (mode, outcome): (
+                self._of(s.AUTH_REQUESTS, mode, outcome),
+                self._timing(s.AUTH_DURATION, mode),
+            )
+            for mode in AUTH_MODES
+            for outcome in AUTH_OUTCOMES
+        }
         self._begin(version, event_types)
 
     def _begin(self, version: str, event_types: Iterable[str]) -> None:
@@ -226,10 +234,6 @@ class Metrics:
         for item in s.SERIES:
             if not item.labels and item not in (*s.ARCHIVE, *s.STORE):
                 (self._timing if item.kind is s.Growth.HISTOGRAM else self._of)(item)
-        for mode in AUTH_MODES:
-            self._timing(s.AUTH_DURATION, mode)
-            for outcome in AUTH_OUTCOMES:
-                self._of(s.AUTH_REQUESTS, mode, outcome)
         for outcome in ECPDS_DECISIONS:
             self._of(s.ECPDS_DECISIONS, outcome)
         for outcome in ECPDS_FETCHES:
@@ -355,8 +359,9 @@ class Metrics:
 
     def auth_decided(self, mode: str, outcome: str, seconds: float) -> None:
         """A credential was decided; see AUTH_MODES and AUTH_OUTCOMES."""
-        self._of(s.AUTH_REQUESTS, mode, outcome).add()
-        self._timing(s.AUTH_DURATION, mode).observe(seconds)
+        number, duration = self._decisions[mode, outcome]
+        number.add()
+        duration.observe(seconds)
 
     def ecpds_looked(self, *, hit: bool, size: int) -> None:
         """An ECPDS check used its cache, which has this many users."""

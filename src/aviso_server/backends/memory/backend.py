@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Receipt
+from aviso_server.backends.backend import Backend, Batch, Bounds, Fault, Outcome, Prompt, Receipt
 from aviso_server.backends.memory.keys import Keys
 from aviso_server.backends.memory.log import MemoryLog
 from aviso_server.backends.memory.retention import Budget, TopicLimits
@@ -72,7 +72,7 @@ class MemoryBackend:
             if outcomes and len(outcomes) % PER_TURN == 0:
                 await asyncio.sleep(0)
             try:
-                outcomes.append(await self.append(notification, key=key))
+                outcomes.append(self.append_now(notification, key=key))
             except AvisoError as error:
                 outcomes.append(error)
         return outcomes
@@ -91,6 +91,9 @@ class MemoryBackend:
         ]
 
     async def append(self, notification: Notification, *, key: str) -> Receipt:
+        return self.append_now(notification, key=key)
+
+    def append_now(self, notification: Notification, *, key: str) -> Receipt:
         now = self._now_ns()
         if (repeat := self._keys.seen(notification.event_type, key, now)) is not None:
             return repeat
@@ -107,7 +110,7 @@ class MemoryBackend:
         return cost
 
     def _store(self, notification: Notification, key: str, *, now_ns: int, cost: int) -> Receipt:
-        log = self._log_for(notification.event_type)
+        log = self._logs.get(notification.event_type) or self._log_for(notification.event_type)
         # One stamp for all streams: appending order is then also the order of age.
         self._stamp_ns = max(now_ns, self._stamp_ns)
         record = Record(log.last + 1, self._stamp_ns, notification)
@@ -207,13 +210,17 @@ class MemoryBackend:
     def _make_room(self, record: Record) -> None:
         if self._topics.active:
             self._keep_latest(record)
+        if not self._budget.fits(beside=self._keys.total_bytes):
+            self._evict()
+        if self._evicted.messages and self._stamp_ns >= self._evicted.report_at_ns:
+            self._report_evicted()
+
+    def _evict(self) -> None:
         for old in self._budget.overdue(beside=self._keys.total_bytes):
             self._logs[old.notification.event_type].remove(old.sequence, lost=True)
             self._topics.drop(old)
             self._evicted.messages += 1
             self._evicted.total_bytes += self._budget.cost(old.notification)
-        if self._evicted.messages and self._stamp_ns >= self._evicted.report_at_ns:
-            self._report_evicted()
 
     def _keep_latest(self, record: Record) -> None:
         gone, evicted = self._topics.add(record)
@@ -253,3 +260,4 @@ class _Evicted:
 
 
 _: type[Backend] = MemoryBackend
+_prompt: type[Prompt] = MemoryBackend

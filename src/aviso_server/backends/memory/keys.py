@@ -23,10 +23,13 @@ class Keys:
         self.total_bytes = 0
         self._seen: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         """Sequence and storage time, oldest first."""
+        self._look_ns = 0
+        """Until then no key has to be forgotten for its age."""
 
     def seen(self, event_type: str, key: str, now_ns: int) -> Receipt | None:
         """The receipt of an earlier append with this key, marked as a repeat."""
-        self._forget(now_ns)
+        if now_ns > self._look_ns or self.total_bytes > self._max_bytes:
+            self._forget(now_ns)
         found = self._seen.get((event_type, key))
         return None if found is None else Receipt(found[0], repeated=True)
 
@@ -37,10 +40,12 @@ class Keys:
         self.total_bytes += footprint.of_key(key)
 
     def _forget(self, now_ns: int) -> None:
+        self._look_ns = now_ns + WINDOW_NS
         while self._seen:
             oldest = next(iter(self._seen))
-            expired = now_ns - self._seen[oldest][1] > WINDOW_NS
-            if not expired and self.total_bytes <= self._max_bytes:
+            ends_ns = self._seen[oldest][1] + WINDOW_NS
+            if now_ns <= ends_ns and self.total_bytes <= self._max_bytes:
+                self._look_ns = ends_ns
                 return
             del self._seen[oldest]
             self.total_bytes -= footprint.of_key(oldest[1])

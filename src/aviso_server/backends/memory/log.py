@@ -49,8 +49,9 @@ class MemoryLog:
         self._slots.append(record)
         self._times.append(record.stored_at_ns)
         self.last = record.sequence
-        for listener in tuple(self.listeners):
-            listener(record)
+        if self.listeners:
+            for listener in tuple(self.listeners):
+                listener(record)
 
     def get(self, sequence: int) -> Record | None:
         """The record with that sequence, if it is still there."""

@@ -44,14 +44,18 @@ class Budget:
         size = footprint.of_notification(notification)
         return size + footprint.TOPIC if self.per_topic else size
 
+    def fits(self, beside: int = 0) -> bool:
+        """Whether nothing is overdue, with ``beside`` bytes of other things."""
+        return self.messages <= self.max_messages and (
+            self.messages <= 1 or self.total_bytes + beside <= self.max_bytes
+        )
+
     def overdue(self, beside: int = 0) -> Iterator[Record]:
         """Take out the oldest records until the rest fits, with ``beside`` bytes of other things.
 
         The youngest always stays.
         """
-        while self.messages > self.max_messages or (
-            self.messages > 1 and self.total_bytes + beside > self.max_bytes
-        ):
+        while not self.fits(beside):
             record = self._by_age.popleft()
             if _key(record) in self._gone:
                 self._gone.discard(_key(record))
