@@ -11,10 +11,12 @@ from support.credentials import operator_mode
 from support.journal import recorded
 from support.nats import NatsServer, nats_server
 
+from aviso_server.backends.jetstream.answers import RawAnswer
 from aviso_server.backends.jetstream.connection import (
     Connection,
     Refused,
     Unavailable,
+    _Question,
     check_version,
     read_answer,
 )
@@ -201,3 +203,11 @@ def test_answers() -> None:
     assert (refusal.value.status, refusal.value.code) == (404, 10059)
     with pytest.raises(Unavailable):
         read_answer(b"<html>")
+
+
+async def test_a_message_without_its_properties_fails_the_question_alone() -> None:
+    """It is raised to who asked; the connection goes on."""
+    question = _Question(many=True)
+    question.add(RawAnswer(b"NATS/1.0\r\nNats-Sequence: 1\r\n\r\n", b""))
+    with pytest.raises(KeyError):
+        await question.end

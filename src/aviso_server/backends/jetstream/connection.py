@@ -27,6 +27,7 @@ from aviso_server.backends.jetstream.client import (
     publish_command,
     tls_context,
 )
+from aviso_server.backends.jetstream.messages import Stored
 from aviso_server.backends.jetstream.options import CannotStart, JetStreamOptions
 from aviso_server.core.json import UNREADABLE, Json, compact
 
@@ -175,8 +176,8 @@ class Connection:
         answer = await self.request(_API + api, raw, timeout_s=self._options.pace.request_s)
         return read_answer(answer.body)
 
-    async def collect(self, api: str, body: Json) -> tuple[list[RawAnswer], RawAnswer]:
-        """One question, many answers: those with a sequence, then the one that ends them."""
+    async def collect(self, api: str, body: Json) -> tuple[list[Stored], RawAnswer]:
+        """One question, many answers: stored messages, then the answer that ends them."""
         question = _Question(many=True)
         end = await self._ask(question, _API + api, compact(body), self._options.pace.request_s)
         return question.taken, end
@@ -402,14 +403,22 @@ class _Question:
 
     def __init__(self, *, many: bool = False) -> None:
         self._many = many
-        self.taken: list[RawAnswer] = []
+        self.taken: list[Stored] = []
         self.end: asyncio.Future[RawAnswer] = asyncio.get_running_loop().create_future()
 
     def add(self, answer: RawAnswer) -> None:
         if self._many and b"\r\nNats-Sequence:" in answer.head:
-            self.taken.append(answer)
+            self._take(answer)
         elif not self.end.done():
             self.end.set_result(answer)
+
+    def _take(self, answer: RawAnswer) -> None:
+        """Read it at once: meanwhile NATS sends the next ones."""
+        try:
+            self.taken.append(answer.stored())
+        except (KeyError, ValueError) as error:
+            if not self.end.done():  # raised to who asked, not to the connection
+                self.end.set_exception(error)
 
     def fail(self) -> None:
         if not self.end.done():

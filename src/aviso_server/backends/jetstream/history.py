@@ -189,14 +189,14 @@ class Reader:
     async def _batch(self, stream: str, start: dict[str, Json], count: int) -> Page:
         asked = min(count, MAX_BATCH)
         body = {**start, "batch": asked, "max_bytes": MAX_BATCH_BYTES}
-        answers, end = await self._connection.collect(f"DIRECT.GET.{stream}", body)
+        messages, end = await self._connection.collect(f"DIRECT.GET.{stream}", body)
         status, text = end.status
         if status == "404":
             return Page((), more=False)
         if status != "204":
             raise _failure(status, text)
         pending = end.headers.get("Nats-Num-Pending", "0")
-        return Page([answer.stored() for answer in answers], more=pending != "0")
+        return Page(messages, more=pending != "0")
 
     async def _singles(self, stream: str, first: int, count: int) -> Page:
         """For servers before 2.11: one request per sequence, all in flight at once."""
