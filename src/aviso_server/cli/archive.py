@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import typer
 
@@ -24,6 +24,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.lake.layout import NOTIFICATIONS
 from aviso_server.lake.typed.follow import following
 from aviso_server.pipeline.archive.job import (
+    JAVA,
     ArchiveFailed,
     ArchiveJob,
     ArchiveOptions,
@@ -133,7 +134,7 @@ def archive(
     """Run the job, show how it is doing, and count it."""
     settings = config.load()
     with observe.job("archive") as noted:
-        session = spark.options("archive", settings)
+        session = replace(spark.options("archive", settings), java=JAVA)
         options = job.options(settings, lake)
         noted.reads(Dataset.of_log(options.source))
         noted.writes(Dataset.at(options.place.table(NOTIFICATIONS)))

@@ -32,6 +32,8 @@ def test_what_the_operator_says_wins(tmp_path: Path) -> None:
     assert chosen["spark.ui.enabled"] == "true"
     assert chosen["spark.jars.packages"] == "a:b:1,c:d:2"
     assert chosen["spark.driver.extraJavaOptions"].startswith("-Xss2m -Dlog4j2.config")
+    ours = settings(SparkOptions(conf=conf, java=("-Xss1m",)), tmp_path)
+    assert ours["spark.driver.extraJavaOptions"].startswith("-Xss1m -Xss2m ")  # the last one wins
     own = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=x -Djava.io.tmpdir=/y"}
     assert settings(SparkOptions(conf=own), tmp_path).items() >= own.items()
 

@@ -60,6 +60,10 @@ LOSS_REMEDY = ": lake.fail_on_data_loss in the settings, or --no-fail-on-data-lo
 PATIENCE = 6
 """Intervals for which a few notifications wait to be committed with others (patience)."""
 
+JAVA = ("-XX:TieredStopAtLevel=1",)
+"""Options of its JVM, through which no rows pass: what the optimising compiler would do is half of
+the work of a start, and never pays."""
+
 
 class ArchiveFailed(AvisoError):
     """The job cannot continue; the message says why in one line."""

@@ -84,6 +84,8 @@ class SparkOptions:
     remote: str | None = None
     """Address of a Spark Connect server, ``sc://host:port``; then ``master`` is its business."""
     app_name: str = "aviso-server"
+    java: tuple[str, ...] = ()
+    """Options for the JVM; those of ``conf`` come after them and win."""
 
     @property
     def local(self) -> bool:
@@ -163,10 +165,11 @@ def settings(options: SparkOptions, folder: Path) -> dict[str, str]:
             # Another Python may not have our package.
             chosen["spark.python.daemon.module"] = daemon.NAME
     chosen |= options.conf
-    java = [chosen.get("spark.driver.extraJavaOptions", "")]
-    if "log4j2.configurationFile" not in java[0]:
+    said = chosen.get("spark.driver.extraJavaOptions", "")
+    java = [*options.java, said]
+    if "log4j2.configurationFile" not in said:
         java.append(f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}")
-    if "java.io.tmpdir" not in java[0]:
+    if "java.io.tmpdir" not in said:
         java.append(f'"-Djava.io.tmpdir={folder}"')
     chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, java))
     return chosen
