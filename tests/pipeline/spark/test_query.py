@@ -147,6 +147,18 @@ def test_once_it_ends_when_its_query_does(tmp_path: Path) -> None:
     assert job.supervise() == Failure("away", Unreached)
 
 
+def test_a_query_that_could_not_begin_in_time_is_tried_again(tmp_path: Path) -> None:
+    """Even once: the machine was busy, and nothing is wrong with the checkpoint."""
+    slow = Run(error=_spark("[X] Python worker failed to connect back."))
+    job = Job(tmp_path, [slow, slow, Run(batches=(1,))], once=True)
+    assert job.supervise() is None
+    assert (job.starts, job.taken) == (3, [1])
+    job = Job(tmp_path, [slow], once=True)
+    job.mends = True
+    assert job.supervise() == Failure("Python worker failed to connect back.")
+    assert job.starts == job.attempts
+
+
 def test_a_few_failures_in_a_row_are_enough(tmp_path: Path) -> None:
     """Each is shown; a micro-batch between them, even one, lets the count begin again."""
     job = Job(tmp_path, [Run(error=_spark("broken"))])

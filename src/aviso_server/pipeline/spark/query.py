@@ -5,7 +5,8 @@ Theory of operation
   stopped and started again, with growing pauses, if waiting may help: for ever while NATS is
   unreachable, a few times for anything else. What waiting cannot cure ends the job at once.
 - A query that ends unasked has failed too, unless the job is to run once. Then nothing is tried
-  again.
+  again, unless the query could not even begin: Spark gives a Python process ten seconds to report,
+  which on a busy machine may be too few.
 - A checkpoint that Spark would refuse is set aside before its query starts (checkpoint).
 """
 
@@ -40,6 +41,8 @@ IDLE_S = 5.0
 ENDED = Failure("the query was ended, and not by us")
 """Of a query that runs for ever: it was stopped, or Spark itself is being stopped."""
 GONE = Failure("Spark has ended unexpectedly")
+_NOT_BEGUN = "Python worker failed to connect back"
+"""How Spark says that a Python process was too slow to begin."""
 _AGAIN = Failure("the queries have run for their time")
 
 Progress: TypeAlias = Mapping[str, Json]
@@ -110,7 +113,7 @@ class StreamingJob(ABC):
                 pause_s = BACKOFF_S[min(self._failures, len(BACKOFF_S)) - 1]
                 self.show(f"{failure.text}; trying again in {pause_s:.0f} s")
                 self._stop.wait(pause_s)
-            elif self.mend(failure):
+            elif _NOT_BEGUN not in failure.text and self.mend(failure):
                 self._failures = 0
             else:
                 return failure
@@ -183,7 +186,7 @@ class StreamingJob(ABC):
 
     def _worth_trying(self, failure: Failure) -> bool:
         kind = failure.kind or AvisoError
-        if self._once or issubclass(kind, self.hopeless):
+        if issubclass(kind, self.hopeless) or (self._once and _NOT_BEGUN not in failure.text):
             return False
         return issubclass(kind, Unreached) or self._failures < self.attempts
 
