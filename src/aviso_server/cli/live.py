@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -29,7 +29,7 @@ from aviso_server.lake.layout import CHECKPOINTS, Place
 from aviso_server.lake.snapshot import look
 from aviso_server.pipeline.live.alert import SCHEMA
 from aviso_server.pipeline.live.expected import BadExpectation, CyclePart, parse_expected
-from aviso_server.pipeline.live.job import LiveJob, LiveOptions, LiveOutcome, check
+from aviso_server.pipeline.live.job import JAVA, LiveJob, LiveOptions, LiveOutcome, check
 from aviso_server.pipeline.live.learn import Lesson, learn_from_lake
 from aviso_server.pipeline.live.metrics import LiveMetrics
 from aviso_server.pipeline.runs.run import Dataset
@@ -153,7 +153,7 @@ def live(
     observe: RunGroup,
 ) -> None:
     """Run the job, and print what was published in a line."""
-    spark_options = spark.options("live")
+    spark_options = replace(spark.options("live"), java=JAVA)
     settings = config.load()
     with observe.job("live") as noted:
         place = lake.place(settings)

@@ -44,8 +44,13 @@ NEWEST = 10_000
 _IDENTITY = ("kind", "about", "window", "key")
 """As alert.IDENTITY, while ``event_type`` is that of the alert itself."""
 
-_SHUFFLES, _SPARKS_OWN = "spark.sql.shuffle.partitions", "200"
-"""The default of a Spark Connect server would be two hundred tasks for a few keys."""
+_SHUFFLES, _SPARKS_OWN, _OURS = "spark.sql.shuffle.partitions", "200", "4"
+"""The default of a Spark Connect server would be two hundred tasks for a few keys. Rates have one:
+rows are counted before they get there, and every task costs files and a Python worker each time."""
+
+JAVA = ("-XX:TieredStopAtLevel=1",)
+"""Options of its JVM: a little work every few seconds, for which the optimising compiler is most of
+the cost."""
 
 _READ, _ALERTS = "read", "alerts"
 _REACH_S = 10.0
@@ -136,7 +141,7 @@ class LiveJob(StreamingJob):
         for name, value in hadoop_options(self._options.storage).items():
             self._spark.conf.set(name, value)
         if self._spark.conf.get(_SHUFFLES) == _SPARKS_OWN:
-            self._spark.conf.set(_SHUFFLES, "4")
+            self._spark.conf.set(_SHUFFLES, _OURS)
         if (failure := self.supervise()) is not None:
             raise LiveJobFailed(failure.text)
         return self._outcome
@@ -146,8 +151,14 @@ class LiveJob(StreamingJob):
         if self._learn is not None:
             self._options = replace(self._options, expected=self._learn())
         known = self._published()
-        for name, frame in self._views().items():
-            yield self._query(name, frame, known)
+        usual = self._spark.conf.get(_SHUFFLES) or _OURS
+        try:
+            for name, frame in self._views().items():
+                # It counts when the query starts, which is before the next one is asked for.
+                self._spark.conf.set(_SHUFFLES, "1" if name == RATES else usual)
+                yield self._query(name, frame, known)
+        finally:
+            self._spark.conf.set(_SHUFFLES, usual)
 
     def take(self, name: str, progress: Progress) -> None:
         """Add up what a micro-batch did."""
