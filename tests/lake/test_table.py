@@ -8,9 +8,10 @@ import pytest
 from support.lake import filled, record, sequences, table_of
 
 from aviso_server.lake import outcome
-from aviso_server.lake.layout import LOG_KEPT, NOTIFICATIONS, Place
-from aviso_server.lake.storage import commit_file
-from aviso_server.lake.table import RETENTION, ensure
+from aviso_server.lake.layout import LOG_KEPT, NOTIFICATIONS, TOMBSTONES, Place
+from aviso_server.lake.storage import LakeFailed, commit_file
+from aviso_server.lake.table import RETENTION, UNUSABLE, ensure
+from aviso_server.lake.tombstones import append_tombstones
 
 
 def _age(place: Place) -> None:
@@ -48,3 +49,20 @@ def test_tables_of_earlier_versions_keep_their_log_shorter_from_now_on(place: Pl
         assert ensure(place, NOTIFICATIONS).metadata().configuration[RETENTION] == after
         filled(place, [record(table_of(place).version() + 1)])
         assert table_of(place).metadata().configuration[RETENTION] == after
+
+
+@pytest.mark.parametrize("character", sorted(UNUSABLE))
+def test_paths_that_delta_rs_cannot_use_are_refused(tmp_path: Path, character: str) -> None:
+    """Before anything is written: it would archive, and panic at the first deletion."""
+    with pytest.raises(LakeFailed, match="the path of the lake must not have") as failure:
+        ensure(Place(str(tmp_path / f"a{character}20")), NOTIFICATIONS)
+    assert character in failure.value.message
+
+
+def test_other_paths_can_be_used(tmp_path: Path) -> None:
+    """Rows, tombstones and their compaction."""
+    place = Place(str(tmp_path / 'a b{1}*?#"é~<`'))
+    filled(place, [record(1), record(2)])
+    append_tombstones(place, [("mars", 1, 1)], kind="deleted")
+    ensure(place, TOMBSTONES).optimize.compact()
+    assert sequences(place) == [1, 2]

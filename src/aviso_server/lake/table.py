@@ -40,6 +40,10 @@ STATISTICS = (
 """What files are pruned by; other columns have no useful order."""
 
 
+UNUSABLE = frozenset("[]^|%")
+"""delta-rs 1.6.6 makes the name of a host of a path when it writes rows, compacts or deletes, and
+panics at these; it takes ``%20`` for a blank when it reads, and not when it writes."""
+
 RETENTION = "delta.logRetentionDuration"
 _KEPT = f"interval {LOG_KEPT.days} days"
 _KEPT_BEFORE = "interval 30 days"
@@ -48,6 +52,11 @@ _KEPT_BEFORE = "interval 30 days"
 
 def find(place: Place, name: str) -> DeltaTable | None:
     """The current table, or None before anything was written to it."""
+    if bad := sorted(UNUSABLE.intersection(place.path)):
+        raise LakeFailed(
+            f"the path of the lake must not have {' '.join(bad)} in it, with which delta-rs writes "
+            f"some tables and not others: {place.path}. Rename the folder"
+        )
     try:
         return DeltaTable(place.table(name), storage_options=dict(place.options))
     except TableNotFoundError:
