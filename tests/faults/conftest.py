@@ -3,6 +3,9 @@
 import pytest
 from support.fuzz import LONG_FAULTS
 
+collect_ignore = [] if LONG_FAULTS else ["test_far_checkpoint.py"]
+"""It downloads half a gigabyte."""
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print every case with what it counted."""

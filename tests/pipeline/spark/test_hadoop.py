@@ -13,7 +13,7 @@ def test_s3_options_have_their_counterparts() -> None:
         "AWS_ALLOW_HTTP": "true",
         "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
     }
-    assert hadoop_options(given) == {
+    assert hadoop_options(given, {}) == {
         "fs.s3a.access.key": "k",
         "fs.s3a.secret.key": "s",
         "fs.s3a.endpoint": "http://127.0.0.1:9000",
@@ -22,8 +22,17 @@ def test_s3_options_have_their_counterparts() -> None:
         "fs.s3a.path.style.access": "true",
     }
     hosted = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"}
-    assert hadoop_options(hosted) == {"fs.s3a.path.style.access": "false"}
-    assert hadoop_options({}) == {}
+    assert hadoop_options(hosted, {}) == {"fs.s3a.path.style.access": "false"}
+    assert hadoop_options({}, {}) == {}
+
+
+def test_the_environment_says_what_the_options_do_not() -> None:
+    """As delta-rs has it: one set of credentials, wherever it is said."""
+    environ = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "s", "HOME": "/"}
+    assert hadoop_options({"aws_access_key_id": "k"}, environ) == {
+        "fs.s3a.access.key": "k",
+        "fs.s3a.secret.key": "s",
+    }
 
 
 def test_only_s3_is_spelled_differently() -> None:

@@ -1,8 +1,9 @@
-"""Storage options for Spark's own files: delta-rs's names in Hadoop's terms. Pure.
+"""Storage options for Spark's own files: delta-rs's names in Hadoop's terms.
 
-Tables and their files are read and written through delta-rs, with the options unchanged. Only
-Spark's checkpoint goes through Hadoop, which reaches S3 as ``s3a`` with other names for the same
-things, and with the package hadoop-aws.
+Tables are written through delta-rs, with the options unchanged. Spark's checkpoint, and files that
+Spark itself reads, go through Hadoop, which reaches S3 as ``s3a`` with other names for the same
+things, and with the package hadoop-aws. Both are said once: in the options, or for what is not
+there in environment variables of these names, which delta-rs reads, too.
 
     AWS_ACCESS_KEY_ID                 fs.s3a.access.key
     AWS_SECRET_ACCESS_KEY             fs.s3a.secret.key
@@ -15,6 +16,7 @@ things, and with the package hadoop-aws.
 Whatever else Hadoop needs is given as ``--conf spark.hadoop.NAME=VALUE``.
 """
 
+import os
 from collections.abc import Mapping
 
 _NAMES = {
@@ -27,9 +29,15 @@ _NAMES = {
 }
 
 
-def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
+def hadoop_options(
+    options: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The options Hadoop needs to reach what delta-rs reaches with these."""
-    given = {name.lower(): value for name, value in options.items()}
+    given = {
+        name.lower(): value
+        for told in (os.environ if environ is None else environ, options)
+        for name, value in told.items()
+    }
     made = {ours: given[theirs] for theirs, ours in _NAMES.items() if theirs in given}
     if _true(given.get("aws_allow_http")):
         made["fs.s3a.connection.ssl.enabled"] = "false"
