@@ -24,7 +24,7 @@ from aviso_server.core.identifier import compile_filter
 from aviso_server.core.json import Json
 from aviso_server.core.operation import Operation
 from aviso_server.core.schema import Catalogue
-from aviso_server.lake.inventory import TableFile, inventory
+from aviso_server.lake.inventory import Inventory, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.table import find
 from aviso_server.pipeline.history.frame import archived
@@ -216,7 +216,7 @@ def _paths(lake: Place, event_type: str) -> list[str]:
     return [str(folder / item.name) for item in _files(lake, event_type)]
 
 
-def _files(lake: Place, event_type: str) -> list[TableFile]:
+def _files(lake: Place, event_type: str) -> Inventory:
     table = find(lake, NOTIFICATIONS)
     assert table is not None
     return inventory(table, (event_type,))

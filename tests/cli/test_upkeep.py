@@ -12,7 +12,7 @@ from support.lake import filled, record
 from aviso_server.cli import audit, maintain
 from aviso_server.cli.jobs import LakeGroup
 from aviso_server.core.json import Json
-from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.inventory import Inventory, TableFile
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.audit.evidence import Finding
 from aviso_server.pipeline.audit.job import Audited, AuditReport
@@ -62,7 +62,7 @@ def test_sizes_may_be_written_with_or_without_b() -> None:
 
 def test_a_plan_is_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     """One line for each day and kind of work."""
-    files = tuple(
+    files = Inventory.of(
         TableFile(f"f{n}", 1536, "mars", DAY, 10, 10 * n + 1, 10 * n + 10) for n in range(3)
     )
     plan = MaintainPlan(

@@ -41,7 +41,8 @@ def _considered(place: Place, chance: random.Random) -> None:
 def _removed(place: Place, chance: random.Random) -> None:
     """What retention does."""
     if found := inventory(table_of(place)):
-        replace_files(place, chance.sample(found, 1), (), data_change=True)
+        number = chance.randrange(len(found))
+        replace_files(place, found[number : number + 1], (), data_change=True)
 
 
 def _compacted(place: Place, _: random.Random) -> None:

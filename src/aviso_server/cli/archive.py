@@ -32,7 +32,8 @@ from aviso_server.pipeline.archive.job import (
 )
 from aviso_server.pipeline.archive.metrics import ArchiveMetrics
 from aviso_server.pipeline.archive.progress import ArchiveSnapshot, ArchiveTally
-from aviso_server.pipeline.maintain.upkeep import upkeep
+from aviso_server.pipeline.maintain.metrics import UpkeepMetrics
+from aviso_server.pipeline.maintain.upkeep import Upkeep
 from aviso_server.pipeline.runs.run import Dataset
 from aviso_server.pipeline.sink.options import absolute
 from aviso_server.pipeline.spark.session import SparkOptions, job_session
@@ -153,7 +154,9 @@ def archive(
             schemas = list(settings.catalogue.schemas.values())
             with ExitStack() as stack:
                 if beside and job.upkeep:
-                    stack.enter_context(upkeep(options.place, tell=_warn))
+                    work = Upkeep(options.place, tell=_warn)
+                    metrics.add(UpkeepMetrics(work.tally))
+                    stack.enter_context(work.running())
                 if beside and typed:
                     stack.enter_context(following(options.place, schemas, tell=_warn))
                 run(options, session, report=report)

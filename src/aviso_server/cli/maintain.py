@@ -1,7 +1,7 @@
 """``aviso-server pipeline maintain``: the lake's files kept few and clean."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ from aviso_server.cli.jobs import (
 from aviso_server.cli.options import flag, option
 from aviso_server.cli.runs import RunGroup
 from aviso_server.cli.shared import ConfigGroup, output, table
-from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.inventory import Inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.pipeline.maintain import job as maintenance
 from aviso_server.pipeline.maintain.job import MaintainOptions, MaintainOutcome
@@ -157,23 +157,23 @@ def _show_plan(plan: MaintainPlan) -> None:
     console = output()
     counted = ("files", "size", "becomes", "rows", "hidden")
     rows = table(console, "event type", "day", "what", numbers=counted)
-    steps: defaultdict[tuple[str, str, str], list[tuple[Sequence[TableFile], int, int]]]
+    steps: defaultdict[tuple[str, str, str], list[tuple[Inventory, int, int]]]
     steps = defaultdict(list)
     for item in plan.removals:
         what = f"remove ({item.why})"
-        hidden = sum(file.rows for file in item.files) if item.why == "hidden" else 0
+        hidden = item.files.rows if item.why == "hidden" else 0
         steps[item.event_type, item.day.isoformat(), what].append((item.files, 0, hidden))
     for rewrite in plan.rewrites:
         key = (rewrite.event_type, rewrite.day.isoformat(), "rewrite")
         steps[key].append((rewrite.files, 1, rewrite.hidden))
     for key in sorted(steps):
-        files = [file for part, _, _ in steps[key] for file in part]
+        parts = [part for part, _, _ in steps[key]]
         rows.add_row(
             *key,
-            f"{len(files):,}",
-            _amount(sum(file.size for file in files)),
+            f"{sum(map(len, parts)):,}",
+            _amount(sum(part.size for part in parts)),
             f"{sum(made for _, made, _ in steps[key]):,}",
-            f"{sum(max(0, file.rows) for file in files):,}",
+            f"{sum(max(0, part.rows) for part in parts):,}",
             f"{sum(hidden for _, _, hidden in steps[key]):,}",
         )
     console.print(rows if steps else "nothing to remove or to put together")

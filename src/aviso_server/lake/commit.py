@@ -12,7 +12,7 @@ So the archive holds each sequence once even if Spark's checkpoint is lost altog
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -85,7 +85,7 @@ def _above(place: Place, written: Sequence[Written], through: Mapping[str, int])
 def commit_files(
     table: DeltaTable,
     written: Sequence[Written],
-    removed: Sequence[TableFile] = (),
+    removed: Iterable[TableFile] = (),
     *,
     tag: Tag,
     marks: Mapping[str, int] | None = None,

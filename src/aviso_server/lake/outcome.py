@@ -21,6 +21,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -112,15 +113,21 @@ def discard(place: Place, paths: Iterable[str], name: str = NOTIFICATIONS) -> No
         return
     try:
         table = find(place, name)
-        kept = set() if table is None else {unquote(path) for path in active(table)}
+        kept = set() if table is None else {unquote(path) for path in active(table).to_pylist()}
         remove(files(place, name), [path for path in found if path not in kept])
     except (LakeFailed, DeltaError, OSError):
         return  # the sweep finds them
 
 
-def active(table: DeltaTable) -> set[str]:
+def active(table: DeltaTable) -> pa.Array:
     """The files that a version of a table refers to, as its log spells them."""
-    return set(pa.table(table.get_add_actions())["path"].to_pylist())
+    return pa.table(table.get_add_actions())["path"].combine_chunks()
+
+
+def all_active(table: DeltaTable, paths: Iterable[str] | pa.ChunkedArray) -> bool:
+    """Whether a version of a table refers to all of these."""
+    asked = paths if isinstance(paths, pa.ChunkedArray) else pa.array(paths, pa.string())
+    return bool(pc.all(pc.is_in(asked, value_set=active(table)), min_count=0).as_py())
 
 
 def _reopen(place: Place, name: str, cause: Exception) -> DeltaTable:

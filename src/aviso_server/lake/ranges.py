@@ -88,6 +88,16 @@ class Ranges:
             for number in np.flatnonzero(may).tolist():
                 yield step + number
 
+    def meeting(
+        self, first: int, last: int, *, box: Box | None = None, since: int, until: int
+    ) -> Ints:
+        """Numbers of all parts that may hold such rows, at once."""
+        may = (self.first <= last) & (self.last >= first) & (first <= last)
+        may &= (self.since <= until) & (self.until >= since)
+        if box is not None:
+            may &= self._near(box, slice(None))
+        return np.flatnonzero(may)
+
     def falling(self, last: int, *, until: int = MOST) -> Iterator[int]:
         """Numbers of the parts that may hold rows up to a sequence and a time, latest first."""
         # Parts that only hold later sequences come first, and are skipped together.

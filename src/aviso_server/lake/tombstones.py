@@ -63,6 +63,14 @@ class Intervals:
         inside: Mask = (place >= 0) & (sequences <= self.last[place])
         return inside
 
+    def cover(self, first: Ints, last: Ints) -> Mask:
+        """Which of some other ranges lie inside of one altogether."""
+        if not len(self.first):
+            return np.zeros(len(first), np.bool_)
+        place = np.searchsorted(self.first, first, side="right") - 1
+        covered: Mask = (place >= 0) & (last <= self.last[place])
+        return covered
+
     def after(self, sequence: int) -> int:
         """The sequence, or the first one after the range that it is in."""
         place = int(np.searchsorted(self.first, sequence, side="right")) - 1

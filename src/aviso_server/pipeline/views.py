@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +16,11 @@ from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.query.views import LakeView, LakeViews, QueryFailed, open_views
 from aviso_server.lake.tombstones import NOTHING
 from aviso_server.lake.typed.table import table_name
-from aviso_server.pipeline.history.files import LakeScope, address, folder_address
+from aviso_server.pipeline.history.files import LakeScope
 from aviso_server.pipeline.history.frame import archived, visible
+from aviso_server.pipeline.history.listing import read_files
 from aviso_server.pipeline.history.plan import question
 from aviso_server.pipeline.spark.failure import failure_of
-from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 QUOTES = "spark.sql.ansi.doubleQuotedIdentifiers"
 """Makes Spark read names in double quotes, as DuckDB does."""
@@ -88,14 +89,12 @@ def _frame(spark: SparkSession, views: LakeViews, view: LakeView) -> DataFrame:
     typed = view.event_type is not None
     folder = table_name(view.event_type) if view.event_type is not None else view.name
     schema = StructType.fromJson(json.loads(view.table.schema().to_json()))
-    paths = pa.table(view.table.get_add_actions())["path"].to_pylist()
-    if not paths:
+    files = pa.table(view.table.get_add_actions())
+    if not files.num_rows:
         return spark.createDataFrame([], schema)
-    reader = spark.read.schema(schema).options(**hadoop_options(place.options))
-    if typed:
-        # Where the folders begin that have the day in their names, by which Spark prunes.
-        reader = reader.option("basePath", folder_address(place, folder))
-    rows = reader.parquet(*(address(place, path, folder) for path in paths))
+    paths, sizes = files["path"].combine_chunks(), np.asarray(files["size_bytes"])
+    # Spark prunes by the day that folders of typed tables have in their names.
+    rows = read_files(spark, place, folder, paths, sizes, schema=schema, partitioned=typed)
     if not typed:
         return rows
     hidden = views.hidden.hidden.get(view.event_type or "", NOTHING)

@@ -94,8 +94,8 @@ class Maintain:
         found = inventory(table_of(place))
         if len(found) == 1:
             return
-        item = Rewrite("mars", found[0].day, tuple(found))
-        answer = rewrite_files(place, Task(0, item, (), "sequence"))
+        item = Rewrite("mars", found[0].day, found)
+        answer = rewrite_files(place, Task(0, item))
         if answer.problem is not None:
             raise OSError(answer.problem)
         replace_files(place, found, answer.written, data_change=False)

@@ -17,7 +17,7 @@ from support.source import SAMPLES, append, fill, on_backend, read_batch
 from aviso_server.backends.jetstream.backend import JetStreamBackend
 from aviso_server.core.notification import Record
 from aviso_server.lake.files import FileWriter
-from aviso_server.lake.inventory import TableFile, inventory
+from aviso_server.lake.inventory import Inventory, inventory
 from aviso_server.lake.layout import DELETED, LOST, NOTIFICATIONS, Place
 from aviso_server.lake.record import batch_to_records, records_to_batch
 from aviso_server.lake.tombstones import append_tombstones
@@ -38,14 +38,14 @@ from aviso_server.pipeline.source.columns import MARKED
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def _replace(place: Place, old: Sequence[TableFile], records: Sequence[Record]) -> None:
+def _replace(place: Place, old: Inventory, records: Sequence[Record]) -> None:
     """Meddle with the table."""
     writer = FileWriter(place)
     writer.write(records_to_batch(records))
     replace_files(place, old, writer.close(), data_change=True)
 
 
-def _files(place: Place, event_type: str) -> list[TableFile]:
+def _files(place: Place, event_type: str) -> Inventory:
     return inventory(table_of(place), (event_type,))
 
 
@@ -68,8 +68,8 @@ def test_planted_faults_are_named(spark: SparkSession, place: Place, tmp_path: P
         filled(place, [record(n) for n in range(begin, begin + 20) if n not in skipped])
     append_tombstones(place, [("mars", 71, 72)], kind=DELETED)
     append_tombstones(place, [("mars", 33, 33)], kind=LOST)
-    _replace(place, [], [record(n) for n in (5, 6, 7)])
-    _replace(place, [], [record(200)])
+    _replace(place, Inventory.of([]), [record(n) for n in (5, 6, 7)])
+    _replace(place, Inventory.of([]), [record(200)])
     files = {(file.first, file.rows): file for file in _files(place, "mars")}
     folder = tmp_path / "lake" / NOTIFICATIONS
     broken = files[41, 20]

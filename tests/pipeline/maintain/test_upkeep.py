@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.lake import BEGIN_NS, everything, filled, record, sequences, table_of
 
-from aviso_server.lake.inventory import TableFile, inventory
+from aviso_server.lake.inventory import Inventory, TableFile, inventory
 from aviso_server.lake.lake import Lake
 from aviso_server.lake.layout import DELETED, Place
 from aviso_server.lake.marks import marks_of
 from aviso_server.lake.tombstones import append_tombstones
+from aviso_server.pipeline.maintain.metrics import UpkeepMetrics
 from aviso_server.pipeline.maintain.plan import Rewrite
 from aviso_server.pipeline.maintain.upkeep import (
     FAN_IN,
@@ -28,7 +29,6 @@ from aviso_server.pipeline.maintain.upkeep import (
     STEP_FILES,
     Upkeep,
     choose,
-    upkeep,
 )
 
 DAY = date(2026, 1, 1)
@@ -38,6 +38,10 @@ GOING = threading.Event()
 
 def _file(number: int, size: int, day: date = DAY) -> TableFile:
     return TableFile(f"{number}", size, "mars", day, 10, 10 * number, 10 * number + 9)
+
+
+def _chosen(files: Sequence[TableFile]) -> list[Rewrite]:
+    return choose(Inventory.of(files), today=DAY)
 
 
 def _after(files: Sequence[TableFile], done: Sequence[Rewrite]) -> list[TableFile]:
@@ -59,7 +63,7 @@ def _after(files: Sequence[TableFile], done: Sequence[Rewrite]) -> list[TableFil
 def test_what_is_chosen_are_neighbours_and_nothing_twice(sizes: list[int], later: int) -> None:
     """Of a day that is done as of one that is written to."""
     files = [_file(number, size) for number, size in enumerate(sizes)]
-    found = choose([*files, _file(10_000, 1, DAY + timedelta(days=later))], today=DAY)
+    found = _chosen([*files, _file(10_000, 1, DAY + timedelta(days=later))])
     touched = [int(file.path) for item in found for file in item.files]
     assert len(touched) == len(set(touched))
     for item in found:
@@ -74,7 +78,7 @@ def test_a_day_of_small_commits_stays_a_few_files_and_is_copied_a_few_times() ->
     copied = most = 0
     for number in range(1440):
         files.append(_file(number, 20_000))
-        while found := choose(files, today=DAY):
+        while found := _chosen(files):
             copied += sum(item.size for item in found)
             files = _after(files, found)
         most = max(most, len(files))
@@ -82,15 +86,15 @@ def test_a_day_of_small_commits_stays_a_few_files_and_is_copied_a_few_times() ->
     assert most < 40
     assert copied < 5 * 1440 * 20_000
     # And when the day is done, one file.
-    files = _after(files, choose([*files, _file(9999, 1, DAY + timedelta(days=1))], today=DAY))
+    files = _after(files, _chosen([*files, _file(9999, 1, DAY + timedelta(days=1))]))
     assert len(files) == 1
 
 
 def test_large_files_are_left_alone() -> None:
     """However many there are."""
     files = [_file(number, POLICY.target_bytes) for number in range(50)]
-    assert choose(files, today=DAY) == []
-    assert choose([_file(n, LOWEST - 1) for n in range(FAN_IN - 1)], today=DAY) == []
+    assert _chosen(files) == []
+    assert _chosen([_file(n, LOWEST - 1) for n in range(FAN_IN - 1)]) == []
 
 
 def _keep(place: Place) -> Upkeep:
@@ -145,20 +149,15 @@ async def test_readers_and_the_archive_do_not_notice(place: Place) -> None:
         for n in range(2, 41):
             filled(place, [record(n)])
 
-    lake, stop = Lake(place, refresh_s=0), threading.Event()
-    keeper = threading.Thread(
-        target=lambda: Upkeep(place, tell=told.append).run(stop, pause_s=0.0), daemon=True
-    )
-    keeper.start()
-    archiving = asyncio.create_task(asyncio.to_thread(archive))
-    while not archiving.done():
-        through = (await lake.bounds("mars", fresh=True)).through
-        found = await everything(lake, "mars", span=(1, through), limit=7)
-        assert [entry.sequence for entry in found] == list(range(1, through + 1))
-        await asyncio.sleep(0)
-    await archiving
-    stop.set()
-    await asyncio.to_thread(keeper.join)
+    lake = Lake(place, refresh_s=0)
+    with Upkeep(place, tell=told.append).running(pause_s=0.0):
+        archiving = asyncio.create_task(asyncio.to_thread(archive))
+        while not archiving.done():
+            through = (await lake.bounds("mars", fresh=True)).through
+            found = await everything(lake, "mars", span=(1, through), limit=7)
+            assert [entry.sequence for entry in found] == list(range(1, through + 1))
+            await asyncio.sleep(0)
+        await archiving
     await lake.close()
     assert told == []
     assert sequences(place) == list(range(1, 41))
@@ -171,7 +170,8 @@ import sys, threading
 from aviso_server.lake.layout import Place
 from aviso_server.pipeline.maintain.upkeep import Upkeep
 print("begun", flush=True)
-Upkeep(Place(sys.argv[1])).run(threading.Event(), pause_s=0.0)
+with Upkeep(Place(sys.argv[1])).running(pause_s=0.0):
+    threading.Event().wait()
 """
 
 
@@ -198,6 +198,24 @@ def test_killed_at_any_moment(place: Place) -> None:
 
 def test_it_ends_when_it_is_asked_to(place: Place) -> None:
     """Whatever it was doing."""
-    with upkeep(place, tell=pytest.fail):
+    with Upkeep(place, tell=pytest.fail).running():
         filled(place, [record(1)])
     assert sequences(place) == [1]
+
+
+def test_what_was_done_is_counted(place: Place) -> None:
+    """For metrics: files and bytes of what was put together."""
+    for n in range(FAN_IN):
+        filled(place, [record(n + 1)])
+    size = inventory(table_of(place)).size
+    work = Upkeep(place)
+    while work.step(GOING):
+        pass
+    shown = {item.name: item.samples[0].value for item in UpkeepMetrics(work.tally).collect()}
+    assert shown == {
+        "aviso_upkeep_merged_files": FAN_IN,
+        "aviso_upkeep_written_files": 1,
+        "aviso_upkeep_merged_bytes": size,
+        "aviso_upkeep_failures": 0,
+        "aviso_upkeep_last_complete_timestamp_seconds": 0,
+    }

@@ -16,7 +16,7 @@ from aviso_server.lake.files import Written
 from aviso_server.lake.inventory import TableFile
 from aviso_server.lake.layout import Place
 from aviso_server.lake.marks import read_mark, transactions
-from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, all_active, discard, settle
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.lake.typed.table import table_name
@@ -49,7 +49,7 @@ def replace_files(
     """Put files in the place of others; False if one of these is not there any more."""
 
     def swap(table: DeltaTable, tag: Tag) -> bool:
-        if not active(table).issuperset(file.path for file in removed):
+        if not all_active(table, [file.path for file in removed]):
             return False
         commit_files(table, written, removed, tag=tag, marks=marks, data_change=data_change)
         return True

@@ -6,7 +6,7 @@ and tried again in the next pass.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
+from aviso_server.lake.beside import Tell, Troubles, beside
 from aviso_server.lake.layout import Place
 from aviso_server.lake.snapshot import EventTypeSnapshot, look
 from aviso_server.lake.typed.update import Updated, update_steps
@@ -78,31 +79,21 @@ def _seen(schema: Schema, archived: EventTypeSnapshot) -> tuple[Schema, int, int
     return schema, archived.through, archived.hidden.digest(), days
 
 
-@contextmanager
 def following(
-    place: Place,
-    schemas: Sequence[Schema],
-    *,
-    tell: Callable[[str], None],
-    pause_s: float = PAUSE_S,
-) -> Iterator[None]:
-    """Keep the tables up to the lake while the block runs, in a thread."""
-    stop = threading.Event()
-    tables = TypedTables(place)
+    place: Place, schemas: Sequence[Schema], *, tell: Tell, pause_s: float = PAUSE_S
+) -> AbstractContextManager[None]:
+    """Keep the tables up to the lake while the block runs."""
+    tables, troubles = TypedTables(place), Troubles(tell)
 
-    def run() -> None:
-        while not stop.wait(pause_s):
-            try:
-                for done in tables.follow(schemas, stop=stop.is_set):
-                    if done.problem is not None:
-                        tell(f"typed table of {done.updated.event_type}: {done.problem}")
-            except (AvisoError, DeltaError, OSError, pa.ArrowException) as error:
-                tell(f"typed tables: {error}; it is tried again later")
+    def work(stop: threading.Event) -> bool:
+        if stop.wait(pause_s):  # before the archive has committed there is nothing to do
+            return False
+        for done in tables.follow(schemas, stop=stop.is_set):
+            what = f"typed table of {done.updated.event_type}"
+            if done.problem is None:
+                troubles.over(what)
+            else:
+                troubles.has(what, done.problem)
+        return True
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return beside("typed tables", work, troubles=troubles, pause_s=pause_s)

@@ -11,6 +11,11 @@ class ArchiveMetrics(Collector):
 
     def __init__(self) -> None:
         self._last = ArchiveSnapshot("starting")
+        self._others: list[Collector] = []
+
+    def add(self, other: Collector) -> None:
+        """Show what works beside the job, too."""
+        self._others.append(other)
 
     def show(self, snapshot: ArchiveSnapshot) -> None:
         """Take the newest snapshot."""
@@ -34,6 +39,7 @@ class ArchiveMetrics(Collector):
         for names, count in sorted(now.unexpected.items()):
             unexpected.add_metric(names, count)
         return [
+            *(series for other in self._others for series in other.collect()),
             unexpected,
             CounterMetricFamily(
                 "aviso_archive_notifications",

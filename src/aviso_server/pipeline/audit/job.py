@@ -30,7 +30,7 @@ from aviso_server.backends.backend import Bounds
 from aviso_server.core.errors import AvisoError
 from aviso_server.core.json import Json
 from aviso_server.lake.commit import archived_through
-from aviso_server.lake.inventory import TableFile, inventory
+from aviso_server.lake.inventory import Inventory, inventory
 from aviso_server.lake.layout import DEAD_LETTERS, NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.table import find
@@ -57,7 +57,7 @@ from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import SourceOptions, read_options
 from aviso_server.pipeline.source.plan import event_types as known_types
 from aviso_server.pipeline.spark.failure import failure_of
-from aviso_server.pipeline.spark.tasks import spread
+from aviso_server.pipeline.spark.tasks import by_bytes, deal
 
 _EVIDENCE = from_arrow_schema(EVIDENCE)
 _VERDICT = pa.schema(
@@ -197,7 +197,7 @@ def _run(spark: SparkSession, options: AuditOptions) -> AuditReport:
 
 
 def _subjects(
-    table: DeltaTable, found: list[TableFile], source: SourceOptions | None
+    table: DeltaTable, found: Inventory, source: SourceOptions | None
 ) -> dict[str, Subject]:
     ends: Mapping[str, Bounds] = {}
     if source is not None:
@@ -206,10 +206,11 @@ def _subjects(
             return {name: await log.bounds(name) for name in await known_types(log, source)}
 
         ends = ask(source, inspect_log)
+    first, last = found.numbers("first"), found.numbers("last")
+    lowest = np.where(last < MOST, first, 1)
     firsts: dict[str, int] = {}
-    for file in found:
-        first = file.first if file.bounded else 1
-        firsts[file.event_type] = min(first, firsts.get(file.event_type, MOST))
+    for name, _, low, high in found.days():
+        firsts[name] = min(int(lowest[low:high].min()), firsts.get(name, MOST))
     subjects = {}
     for name in sorted({*firsts, *ends}):
         through = archived_through(table, name)
@@ -243,20 +244,21 @@ def _known(spark: SparkSession, subjects: Mapping[str, Subject], tombstones: Hid
 def _files(
     spark: SparkSession,
     place: Place,
-    found: list[TableFile],
+    found: Inventory,
     subjects: Mapping[str, Subject],
     source: SourceOptions | None,
 ) -> DataFrame:
     places = source is None or source.access.transport == "nats"
 
-    def work(exam: Exam) -> Iterator[pa.RecordBatch]:
-        yield examine_file(place, exam)
+    kept = {name: item.retained for name, item in subjects.items()}
+    begins = {name: MOST if span is None else span[0] for name, span in kept.items()}
 
-    exams = []
-    for file in found:
-        retained = subjects[file.event_type].retained
-        exams.append(Exam(file, MOST if retained is None else retained[0], places))
-    return spread(spark, exams, Exam, work=work, schema=_EVIDENCE)
+    def work(ours: pa.Table) -> Iterator[pa.RecordBatch]:
+        for file in Inventory(ours):
+            yield examine_file(place, Exam(file, begins[file.event_type], places))
+
+    tasks = by_bytes(found.numbers("size"))
+    return deal(spark, found.columns, tasks, work=work, schema=_EVIDENCE)
 
 
 def _letters(
@@ -265,14 +267,18 @@ def _letters(
     table = find(options.place, DEAD_LETTERS)
     place, names = options.place, {*subjects, NOBODY}
 
-    def work(path: str) -> Iterator[pa.RecordBatch]:
-        for batch in examine_letters(place, path):
-            if batch.num_rows and batch.column("event_type")[0].as_py() in names:
-                yield batch
+    def work(ours: pa.Table) -> Iterator[pa.RecordBatch]:
+        for path in ours["path"].to_pylist():
+            for batch in examine_letters(place, unquote(path)):
+                if batch.num_rows and batch.column("event_type")[0].as_py() in names:
+                    yield batch
 
-    actions = [] if table is None else pa.table(table.get_add_actions())["path"].to_pylist()
-    paths = [unquote(path) for path in actions]
-    return spread(spark, paths, str, work=work, schema=_EVIDENCE)
+    told = pa.schema({"path": pa.string(), "size_bytes": pa.int64()})
+    files = told.empty_table()
+    if table is not None:
+        files = pa.table(table.get_add_actions()).select(told.names).cast(told)
+    tasks = by_bytes(np.asarray(files["size_bytes"], np.int64))
+    return deal(spark, files, tasks, work=work, schema=_EVIDENCE)
 
 
 def _log(

@@ -6,7 +6,10 @@ whose every row is hidden, are not opened. There is no Spark here.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from aviso_server.core.geometry import Box
+from aviso_server.lake.index import Files
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.reader import Reader
@@ -33,22 +36,22 @@ class LakeScope:
     """What a place must share a point with; None where places do not matter."""
 
 
-def choose_files(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> list[str]:
-    """The files that may hold rows of the part, below the table's folder, by first sequence.
+def choose_files(ours: EventTypeSnapshot, part: LakeScope, *, hidden: bool = False) -> Files | None:
+    """The files that may hold rows of the part, by first sequence; None if there are none.
 
     With ``hidden`` those of deleted and wiped notifications too.
     """
     if ours.files is None:
-        return []
-    paths, ranges = [], ours.files.ranges
-    last = min(part.last, ours.through)
-    for number in ranges.rising(part.first, last, box=part.box, since=part.since_ns):
-        if ranges.since[number] > part.until_ns:
-            continue
-        lowest = max(part.first, int(ranges.first[number]))
-        if hidden or ours.hidden.after(lowest) <= min(last, int(ranges.last[number])):
-            paths.append(ours.files.path(number))
-    return paths
+        return None
+    ranges, last = ours.files.ranges, min(part.last, ours.through)
+    numbers = ranges.meeting(
+        part.first, last, box=part.box, since=part.since_ns, until=part.until_ns
+    )
+    if not hidden:
+        lowest = np.maximum(ranges.first[numbers], part.first)
+        highest = np.minimum(ranges.last[numbers], last)
+        numbers = numbers[~ours.hidden.cover(lowest, highest)]
+    return ours.files.chosen(numbers) if len(numbers) else None
 
 
 def address(place: Place, path: str, name: str = NOTIFICATIONS) -> str:

@@ -22,25 +22,21 @@ from pyspark.sql.types import BooleanType, DateType, StructField, StructType
 from aviso_server.core.filter import Filter
 from aviso_server.core.schema import Schema
 from aviso_server.lake.files import FILE_SCHEMA
-from aviso_server.lake.layout import NOTIFICATION_TABLE, Place
+from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot, look
 from aviso_server.lake.tombstones import Intervals
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.history.fields import with_fields
-from aviso_server.pipeline.history.files import LakeScope, address, choose_files
+from aviso_server.pipeline.history.files import LakeScope, choose_files
+from aviso_server.pipeline.history.listing import read_files
 from aviso_server.pipeline.history.plan import Asked, HistoryPlan, Point, Where, make_plan, question
 from aviso_server.pipeline.history.predicate import matches
 from aviso_server.pipeline.source.columns import PROBLEM, RAW, SPARK
-from aviso_server.pipeline.spark.hadoop import hadoop_options
 
 FEW = 16
 """Ranges of hidden sequences that Spark compares itself; more of them go through Arrow."""
-
-LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-"""Paths beyond which Spark lists files with a job of one task each: on a disk that takes ten times
-as long as listing them, so it is set out of reach on sessions that read a local lake."""
 
 _NS_PER_DAY = 86_400_000_000_000
 
@@ -110,16 +106,10 @@ def event_type_frame(
     hidden: bool = False,
 ) -> DataFrame | None:
     """One event type; None where no file can hold what is asked for."""
-    paths = choose_files(ours, part, hidden=hidden)
-    if not paths:
+    files = choose_files(ours, part, hidden=hidden)
+    if files is None:
         return None
-    if not place.remote:
-        spark.conf.set(LISTING, 1_000_000)
-    rows = (
-        spark.read.schema(FILE)
-        .options(**hadoop_options(place.options))
-        .parquet(*(address(place, path) for path in paths))
-    )
+    rows = read_files(spark, place, NOTIFICATIONS, files.paths, files.sizes, schema=FILE)
     tests = _within(part, ours.through)
     if not hidden:
         tests += visible(ours.hidden, part)

@@ -22,6 +22,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.filter import Filter
 from aviso_server.core.json import Json, compact
 from aviso_server.core.schema import Schema
+from aviso_server.lake.index import Files
 from aviso_server.lake.layout import Place
 from aviso_server.lake.predicate import region
 from aviso_server.lake.ranges import MOST
@@ -106,9 +107,9 @@ class HistoryPlan:
         return LakeScope(self.first, min(self.last, self.through), box=region(self.wanted))
 
     @property
-    def files(self) -> list[str]:
+    def files(self) -> Files | None:
         """The files of the lake that are opened for it."""
-        return [] if self.snapshot is None else choose_files(self.snapshot, self.part)
+        return None if self.snapshot is None else choose_files(self.snapshot, self.part)
 
     @property
     def source(self) -> dict[str, str] | None:

@@ -1,5 +1,6 @@
 """Reading and validating a history in the tasks of Spark, and what came of it."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -110,17 +111,20 @@ def _of_files(
         for file in source.files
         for piece in pieces(file, source.format, most=source.piece_bytes)
     ]
-    numbered = with_numbers(cut, _counts(spark, without_numbers(cut)))
+    numbered = with_numbers(cut, _counts(spark, source.files, without_numbers(cut)))
     mapping = source.mapping
 
     def work(piece: FilePiece) -> Iterator[pa.RecordBatch]:
         rows = read(piece, mapping)
         return validate_rows(piece.path, rows, Validator(catalogue), stored=stored)
 
-    return spread(spark, numbered, FilePiece, work=work, schema=SPARK_STAGED)
+    sizes = _sizes(source.files, numbered)
+    return spread(spark, numbered, FilePiece, sizes=sizes, work=work, schema=SPARK_STAGED)
 
 
-def _counts(spark: SparkSession, pieces: Sequence[FilePiece]) -> dict[tuple[str, int], int]:
+def _counts(
+    spark: SparkSession, files: Sequence[SourceFile], pieces: Sequence[FilePiece]
+) -> dict[tuple[str, int], int]:
     if not pieces:
         return {}
 
@@ -129,8 +133,16 @@ def _counts(spark: SparkSession, pieces: Sequence[FilePiece]) -> dict[tuple[str,
         yield pa.RecordBatch.from_pylist([count])
 
     schema = "path string, begin bigint, lines bigint"
-    counts = spread(spark, pieces, FilePiece, work=work, schema=schema).collect()
+    sizes = _sizes(files, pieces)
+    counts = spread(spark, pieces, FilePiece, sizes=sizes, work=work, schema=schema).collect()
     return {(row["path"], row["begin"]): row["lines"] for row in counts}
+
+
+def _sizes(files: Sequence[SourceFile], pieces: Sequence[FilePiece]) -> list[int]:
+    """What is read for each piece, in equal parts of its file."""
+    parts = Counter(piece.path for piece in pieces)
+    whole = {file.path: file.size for file in files}
+    return [whole[piece.path] // parts[piece.path] for piece in pieces]
 
 
 def _source_rows(batch: pa.RecordBatch) -> Iterator[SourceRow]:

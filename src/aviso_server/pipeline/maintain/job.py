@@ -16,14 +16,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aviso_server.core.errors import AvisoError
-from aviso_server.lake.inventory import TableFile, inventory
+from aviso_server.lake.inventory import Inventory, inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.storage import LakeFailed
 from aviso_server.lake.table import find
 from aviso_server.lake.tombstones import NOTHING, Intervals, Tombstones
@@ -34,29 +38,24 @@ from aviso_server.pipeline.maintain.plan import (
     MaintainPolicy,
     Rewrite,
     make_plan,
-    rows_of,
     suspects,
     wholly_hidden,
 )
 from aviso_server.pipeline.maintain.replace import Overtaken, foreign_columns, replace_files
-from aviso_server.pipeline.maintain.rewrite import (
-    Answer,
-    Suspect,
-    Task,
-    clip,
-    hidden_rows,
-    rewrite_files,
-)
+from aviso_server.pipeline.maintain.rewrite import Answer, Task, hidden_rows, rewrite_files
 from aviso_server.pipeline.maintain.sweep import KEEP, expire_letters, gather, sweep
 from aviso_server.pipeline.spark.failure import failure_of
-from aviso_server.pipeline.spark.tasks import spread
+from aviso_server.pipeline.spark.tasks import by_bytes, deal
 
 SHORTEST = timedelta(hours=1)
 """Horizon below which a running read or write may lose its files."""
 
-WAVE = 64
-"""Rewrites that Spark does together before they are committed: bounds what a kill costs, and what
-the driver holds."""
+WAVE_BYTES = 64 * 1024**3
+"""What Spark rewrites together before it is committed: bounds what a kill costs."""
+
+
+_NUMBER = "number"
+"""The rewrite that a file belongs to."""
 
 
 class MaintainFailed(AvisoError):
@@ -140,7 +139,7 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> MaintainO
     plan, problems = plan_work(spark, options, found, graves)
     outcome = MaintainOutcome(plan, problems=problems)
     outcome.files_before = outcome.files_after = len(found)
-    outcome.bytes_before = outcome.bytes_after = sum(file.size for file in found)
+    outcome.bytes_before = outcome.bytes_after = found.size
     if not options.dry_run:
         for removal in plan.removals:
             _remove(options.place, removal, outcome)
@@ -154,51 +153,45 @@ def _run(spark: SparkSession, options: MaintainOptions, tell: Tell) -> MaintainO
 def plan_work(
     spark: SparkSession,
     options: MaintainOptions,
-    found: Sequence[TableFile],
+    found: Inventory,
     graves: Mapping[str, Intervals],
 ) -> tuple[MaintainPlan, list[str]]:
     """The plan, and files that could not be inspected."""
     today = options.today or datetime.now(UTC).date()
-    kept = [
-        file
-        for file in found
-        if (oldest := options.policy.oldest(file.event_type, today)) is None or file.day >= oldest
-    ]
-    hidden = wholly_hidden(kept, graves)
-    problems: list[str] = []
-    looks = [
-        Suspect(file, clip(graves[file.event_type], file.first, file.last))
-        for file in suspects(kept, graves)
-    ]
-    for look, count, problem in _count_hidden(spark, options.place, looks):
-        if problem is not None:
-            problems.append(f"{look.file.name}: {problem}")
-        elif count:
-            hidden[look.file.path] = count
+    kept = np.ones(len(found), np.bool_)
+    for event_type, day, begin, end in found.days():
+        oldest = options.policy.oldest(event_type, today)
+        kept[begin:end] = oldest is None or day >= oldest
+    hidden: Ints = np.where(kept & wholly_hidden(found, graves), found.numbers("rows"), 0)
+    looks = np.flatnonzero(kept & suspects(found, graves))
+    counted = _count_hidden(spark, options.place, found.chosen(looks), graves)
+    places = pc.index_in(counted["path"], value_set=found.columns["path"].combine_chunks())
+    hidden[np.asarray(places)] = np.asarray(counted["rows"])
+    bad = counted.filter(counted["problem"].is_valid())
+    problems = [f"{row['name']}: {row['problem']}" for row in bad.to_pylist()]
     return make_plan(found, options.policy, today=today, hidden=hidden), problems
 
 
 def _count_hidden(
-    spark: SparkSession, place: Place, looks: Sequence[Suspect]
-) -> Iterator[tuple[Suspect, int, str | None]]:
-    """Hidden rows of files, counted in tasks."""
+    spark: SparkSession, place: Place, looks: Inventory, graves: Mapping[str, Intervals]
+) -> pa.Table:
+    """Hidden rows of files, counted in tasks; the name is told with a problem."""
+    kinds = {"path": pa.string(), "rows": pa.int64(), "name": pa.string(), "problem": pa.string()}
+    schema = pa.schema(kinds)
+    if not len(looks):
+        return schema.empty_table()
 
-    def work(look: Suspect) -> Iterator[pa.RecordBatch]:
-        count, problem = 0, None
-        try:
-            count = hidden_rows(place, look)
-        except LakeFailed as error:
-            problem = error.message.splitlines()[0]
-        yield pa.RecordBatch.from_pydict(
-            {"path": [look.file.path], "rows": [count], "problem": pa.array([problem], pa.string())}
-        )
+    def work(ours: pa.Table) -> Iterator[pa.RecordBatch]:
+        for file in Inventory(ours):
+            row = {"path": file.path, "rows": 0, "name": file.name}
+            try:
+                row["rows"] = hidden_rows(place, file, graves[file.event_type])
+            except LakeFailed as error:
+                row["problem"] = error.message.splitlines()[0]
+            yield pa.RecordBatch.from_pylist([row], schema)
 
-    by_path = {look.file.path: look for look in looks}
-    for begin in range(0, len(looks), WAVE * 8):
-        part = looks[begin : begin + WAVE * 8]
-        schema = "path string, rows bigint, problem string"
-        for row in spread(spark, part, Suspect, work=work, schema=schema).collect():
-            yield by_path[row["path"]], int(row["rows"]), row["problem"]
+    tasks = by_bytes(looks.numbers("size"))
+    return deal(spark, looks.columns, tasks, work=work, schema=from_arrow_schema(schema)).toArrow()
 
 
 def _rewrite(
@@ -212,24 +205,54 @@ def _rewrite(
     total = sum(len(item.files) for item in rewrites)
     done = 0
     tell(done, total)
-    for begin in range(0, len(rewrites), WAVE):
-        wave = rewrites[begin : begin + WAVE]
-        tasks = [
-            Task(number, item, _hidden(graves, item), options.sort)
-            for number, item in enumerate(wave)
-        ]
-        for answer in _answers(spark, options.place, tasks):
+    for wave in _waves(rewrites):
+        for answer in _answers(spark, options, wave, graves):
             _replace(options.place, wave[answer.number], answer, outcome)
         done += sum(len(item.files) for item in wave)
         tell(done, total)
 
 
-def _answers(spark: SparkSession, place: Place, tasks: Sequence[Task]) -> list[Answer]:
-    def work(task: Task) -> Iterator[pa.RecordBatch]:
-        answer = msgspec.msgpack.encode(rewrite_files(place, task))
-        yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
+def _waves(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    """What Spark does together, until it is committed."""
+    wave: list[Rewrite] = []
+    size = 0
+    for item in rewrites:
+        if wave and size + item.size > WAVE_BYTES:
+            yield wave
+            wave, size = [], 0
+        wave.append(item)
+        size += item.size
+    if wave:
+        yield wave
 
-    rows = spread(spark, tasks, Task, work=work, schema="answer binary").collect()
+
+def _answers(
+    spark: SparkSession,
+    options: MaintainOptions,
+    wave: Sequence[Rewrite],
+    graves: Mapping[str, Intervals],
+) -> list[Answer]:
+    place, sort, hidden = options.place, options.sort, [item.hidden for item in wave]
+
+    def work(ours: pa.Table) -> Iterator[pa.RecordBatch]:
+        for number in pc.unique(ours[_NUMBER]).to_pylist():
+            files = Inventory(ours.filter(pc.equal(ours[_NUMBER], number)).drop_columns([_NUMBER]))
+            event_type = files[0].event_type
+            item = Rewrite(event_type, files[0].day, files, hidden[number])
+            task = Task(number, item, graves.get(event_type, NOTHING), sort)
+            answer = msgspec.msgpack.encode(rewrite_files(place, task))
+            yield pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
+
+    numbers = np.repeat(np.arange(len(wave)), [len(item.files) for item in wave])
+    files = pa.concat_tables([item.files.columns for item in wave])
+    tasks = by_bytes(np.array([item.size for item in wave], np.int64))[numbers]
+    rows = deal(
+        spark,
+        files.append_column(_NUMBER, pa.array(numbers)),
+        tasks,
+        work=work,
+        schema="answer binary",
+    ).collect()
     return [msgspec.msgpack.decode(bytes(row["answer"]), type=Answer) for row in rows]
 
 
@@ -256,8 +279,8 @@ def _remove(place: Place, item: FileRemoval, outcome: MaintainOutcome) -> None:
         outcome.overtaken += 1
         return
     outcome.files_after -= len(item.files)
-    outcome.bytes_after -= sum(file.size for file in item.files)
-    rows = max(0, rows_of(item.files))
+    outcome.bytes_after -= item.files.size
+    rows = max(0, item.files.rows)
     if item.why == "hidden":
         outcome.rows_hidden += rows
     else:
@@ -269,12 +292,8 @@ def _expire_letters(options: MaintainOptions, outcome: MaintainOutcome) -> None:
     reached: dict[str, int] = {}
     for item in outcome.plan.removals:
         if item.why == "expired":
-            last = max((file.last for file in item.files if file.bounded), default=0)
+            ends = item.files.numbers("last")
+            last = int(ends[ends < MOST].max(initial=0))
             reached[item.event_type] = max(last, reached.get(item.event_type, 0))
     for event_type, last in reached.items():
         outcome.letters_expired += expire_letters(options.place, event_type, last)
-
-
-def _hidden(graves: Mapping[str, Intervals], item: Rewrite) -> tuple[tuple[int, int], ...]:
-    first = min(file.first for file in item.files)
-    return clip(graves.get(item.event_type, NOTHING), first, max(f.last for f in item.files))

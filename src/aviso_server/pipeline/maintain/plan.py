@@ -9,14 +9,16 @@ Rules
   overlap, and a plan for the result of a plan puts nothing together.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import groupby
 from typing import Literal
 
-from aviso_server.lake.index import UNKNOWN
-from aviso_server.lake.inventory import TableFile
+import numpy as np
+
+from aviso_server.core.ring import Mask
+from aviso_server.lake.inventory import Inventory
+from aviso_server.lake.ranges import MOST, Ints
 from aviso_server.lake.tombstones import Intervals
 
 SMALL = 0.5
@@ -53,7 +55,7 @@ class FileRemoval:
 
     event_type: str
     day: date
-    files: tuple[TableFile, ...]
+    files: Inventory
     why: Why
 
 
@@ -63,19 +65,14 @@ class Rewrite:
 
     event_type: str
     day: date
-    files: tuple[TableFile, ...]
+    files: Inventory
     hidden: int = 0
     """Rows that are left out."""
 
     @property
     def size(self) -> int:
         """What is read."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def rows(self) -> int:
-        """Rows that are read; UNKNOWN if a file has no statistics."""
-        return rows_of(self.files)
+        return self.files.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,93 +83,94 @@ class MaintainPlan:
     rewrites: tuple[Rewrite, ...] = ()
 
 
-def suspects(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> list[TableFile]:
-    """Files whose range of sequences meets a hidden one: they have to be inspected."""
-    return [
-        file
-        for file in files
-        if (graves := hidden.get(file.event_type)) is not None
-        and not _within(file, graves)
-        and _meets(file, graves)
-    ]
+def suspects(files: Inventory, hidden: Mapping[str, Intervals]) -> Mask:
+    """Which files have a range of sequences that meets a hidden one: they have to be inspected."""
+    return _compared(files, hidden, _meets) & ~_compared(files, hidden, _within)
 
 
-def wholly_hidden(files: Iterable[TableFile], hidden: Mapping[str, Intervals]) -> dict[str, int]:
-    """Files that lie inside a hidden range altogether, and their rows."""
-    return {
-        file.path: file.rows
-        for file in files
-        if (graves := hidden.get(file.event_type)) is not None and _within(file, graves)
-    }
+def wholly_hidden(files: Inventory, hidden: Mapping[str, Intervals]) -> Mask:
+    """Which files lie inside a hidden range altogether."""
+    return _compared(files, hidden, _within)
 
 
 def make_plan(
-    files: Sequence[TableFile], policy: MaintainPolicy, *, today: date, hidden: Mapping[str, int]
+    files: Inventory, policy: MaintainPolicy, *, today: date, hidden: "Ints | None" = None
 ) -> MaintainPlan:
-    """The plan; ``hidden`` has the number of hidden rows by path, where there are any."""
+    """The plan; ``hidden`` has the number of hidden rows of each file."""
     removals: list[FileRemoval] = []
     rewrites: list[Rewrite] = []
-    for (event_type, day), group in groupby(
-        sorted(files, key=lambda file: (file.event_type, file.day, file.first, file.last)),
-        key=lambda file: (file.event_type, file.day),
-    ):
-        ours = list(group)
+    sizes, rows = files.numbers("size"), files.numbers("rows")
+    counts: Ints = np.zeros(len(files), np.int64) if hidden is None else hidden
+    gone = (counts == rows) & (rows != 0)
+    for event_type, day, begin, end in files.days():
         oldest = policy.oldest(event_type, today)
         if oldest is not None and day < oldest:
-            removals.append(FileRemoval(event_type, day, tuple(ours), "expired"))
+            removals.append(FileRemoval(event_type, day, files[begin:end], "expired"))
             continue
-        gone = [file for file in ours if hidden.get(file.path) == file.rows != 0]
-        if gone:
-            removals.append(FileRemoval(event_type, day, tuple(gone), "hidden"))
-        left = [file for file in ours if file not in gone]
-        for run in _runs(left, policy, hidden):
-            count = sum(hidden.get(file.path, 0) for file in run)
-            rewrites.append(Rewrite(event_type, day, tuple(run), count))
+        numbers = begin + np.flatnonzero(~gone[begin:end])
+        if len(numbers) < end - begin:
+            ours = files.chosen(begin + np.flatnonzero(gone[begin:end]))
+            removals.append(FileRemoval(event_type, day, ours, "hidden"))
+        for first, last in _runs(sizes[numbers].tolist(), counts[numbers].tolist(), policy):
+            chosen = numbers[first:last]
+            count = int(counts[chosen].sum())
+            rewrites.append(Rewrite(event_type, day, files.chosen(chosen), count))
     return MaintainPlan(tuple(removals), tuple(rewrites))
 
 
-def rows_of(files: Iterable[TableFile]) -> int:
-    """Rows of files; UNKNOWN if one has no statistics."""
-    counts = [file.rows for file in files]
-    return UNKNOWN if UNKNOWN in counts else sum(counts)
-
-
 def _runs(
-    files: Sequence[TableFile], policy: MaintainPolicy, hidden: Mapping[str, int]
-) -> Iterator[list[TableFile]]:
-    """Neighbours that are to become one file."""
-    for run in _bins(files, policy, hidden):
-        dirty = any(hidden.get(file.path, 0) for file in run)
-        if dirty or policy.everything or len(run) >= max(2, policy.min_files):
-            yield run
+    sizes: Sequence[int], hidden: Sequence[int], policy: MaintainPolicy
+) -> Iterator[tuple[int, int]]:
+    """Neighbours that are to become one file, from one number up to another."""
+    for begin, end in _bins(sizes, hidden, policy):
+        enough = end - begin >= max(2, policy.min_files)
+        if any(hidden[begin:end]) or policy.everything or enough:
+            yield begin, end
 
 
 def _bins(
-    files: Sequence[TableFile], policy: MaintainPolicy, hidden: Mapping[str, int]
-) -> Iterator[list[TableFile]]:
+    sizes: Sequence[int], hidden: Sequence[int], policy: MaintainPolicy
+) -> Iterator[tuple[int, int]]:
     """Neighbours that together are no larger than the target; large clean files part them."""
-    run: list[TableFile] = []
-    size = 0
-    for file in files:
-        small = file.size < SMALL * policy.target_bytes
-        wanted = small or policy.everything or hidden.get(file.path, 0) > 0
-        if run and (not wanted or size + file.size > policy.target_bytes):
-            yield run
-            run, size = [], 0
+    begin, total = 0, 0
+    for number, size in enumerate(sizes):
+        small = size < SMALL * policy.target_bytes
+        wanted = small or policy.everything or hidden[number] > 0
+        if not wanted or total + size > policy.target_bytes:
+            if number > begin:
+                yield begin, number
+            begin, total = number, 0
         if wanted:
-            run.append(file)
-            size += file.size
-    if run:
-        yield run
+            total += size
+        else:
+            begin = number + 1
+    if len(sizes) > begin:
+        yield begin, len(sizes)
 
 
-def _meets(file: TableFile, graves: Intervals) -> bool:
-    """Whether some hidden range has a sequence in common with the file's range."""
-    if graves.after(file.first) != file.first:
-        return True
-    following = graves.first[graves.first >= file.first]
-    return bool(len(following)) and int(following[0]) <= file.last
+def _compared(
+    files: Inventory,
+    hidden: Mapping[str, Intervals],
+    test: Callable[[Intervals, Ints, Ints], Mask],
+) -> Mask:
+    """A test on the ranges of the files, for those that something is hidden of."""
+    found: Mask = np.zeros(len(files), np.bool_)
+    first, last = files.numbers("first"), files.numbers("last")
+    for event_type, _, begin, end in files.days():
+        if (graves := hidden.get(event_type)) is not None and len(graves.first):
+            found[begin:end] = test(graves, first[begin:end], last[begin:end])
+    return found
 
 
-def _within(file: TableFile, graves: Intervals) -> bool:
-    return file.bounded and graves.after(file.first) > file.last
+def _meets(graves: Intervals, first: Ints, last: Ints) -> Mask:
+    """Whether some hidden range has a sequence in common with a file's range."""
+    met: Mask = np.searchsorted(graves.last, first) < np.searchsorted(
+        graves.first, last, side="right"
+    )
+    return met
+
+
+def _within(graves: Intervals, first: Ints, last: Ints) -> Mask:
+    # Of a file without statistics nothing is known.
+    inside: Mask = graves.cover(first, last) & (last < MOST)
+    return inside

@@ -9,16 +9,16 @@ Rules
   its marks are in the table's log, which no removal touches.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from deltalake import DeltaTable
 
 from aviso_server.core.errors import AvisoError
 from aviso_server.lake.commit import commit_files
 from aviso_server.lake.files import Written
-from aviso_server.lake.inventory import TableFile
+from aviso_server.lake.inventory import Inventory
 from aviso_server.lake.layout import NOTIFICATION_TABLE, NOTIFICATIONS, Place
-from aviso_server.lake.outcome import OutcomeUnknown, Tag, active, discard, settle
+from aviso_server.lake.outcome import OutcomeUnknown, Tag, all_active, discard, settle
 from aviso_server.lake.storage import LakeFailed
 
 
@@ -27,18 +27,17 @@ class Overtaken(AvisoError):
 
 
 def replace_files(
-    place: Place, removed: Iterable[TableFile], written: Sequence[Written], *, data_change: bool
+    place: Place, removed: Inventory, written: Sequence[Written], *, data_change: bool
 ) -> None:
     """Put files in the place of others, in one commit; Overtaken if these are gone.
 
     New files that surely were not taken are removed.
     """
-    gone = list(removed)
 
     def swap(table: DeltaTable, tag: Tag) -> bool:
-        if not active(table).issuperset(file.path for file in gone):
+        if not all_active(table, removed.columns["path"]):
             raise Overtaken("another job has replaced some of the files")
-        commit_files(table, written, gone, tag=tag, data_change=data_change)
+        commit_files(table, written, removed, tag=tag, data_change=data_change)
         return True
 
     try:

@@ -7,7 +7,7 @@ files are. Rows are copied unchanged; only hidden ones are left out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from aviso_server.lake.layout import RECORD, Place
 from aviso_server.lake.ranges import MOST
 from aviso_server.lake.rowgroups import RowGroups
 from aviso_server.lake.storage import LakeFailed
-from aviso_server.lake.tombstones import Intervals
+from aviso_server.lake.tombstones import NOTHING, Intervals
 from aviso_server.pipeline.maintain.order import BLOCK, Sort, by_place, by_sequence
 from aviso_server.pipeline.maintain.plan import Rewrite
 
@@ -27,7 +27,6 @@ CACHE_BYTES = 16 * 1024 * 1024
 """Footers of the files of one rewrite."""
 
 ROW = tuple(FILE_SCHEMA.names)
-Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,9 @@ class Task:
 
     number: int
     rewrite: Rewrite
-    hidden: Pairs
-    """Hidden ranges that meet its files."""
-    sort: Sort
+    hidden: Intervals = field(default=NOTHING, compare=False)
+    """What is hidden of its event type."""
+    sort: Sort = "sequence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +47,6 @@ class Answer:
     number: int
     written: tuple[Written, ...] = ()
     problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A file to be inspected, with the hidden ranges that meet it."""
-
-    file: TableFile
-    hidden: Pairs
-
-
-def clip(graves: Intervals, first: int, last: int) -> Pairs:
-    """The ranges that meet ``first..last``."""
-    begin = int(np.searchsorted(graves.last, first))
-    end = int(np.searchsorted(graves.first, last, side="right"))
-    return tuple(
-        zip(graves.first[begin:end].tolist(), graves.last[begin:end].tolist(), strict=True)
-    )
 
 
 def rewrite_files(place: Place, task: Task) -> Answer:
@@ -85,16 +67,16 @@ def rewrite_files(place: Place, task: Task) -> Answer:
     return Answer(task.number, written)
 
 
-def hidden_rows(place: Place, look: Suspect) -> int:
+def hidden_rows(place: Place, file: TableFile, graves: Intervals) -> int:
     """How many rows of a file are hidden; row groups that cannot hold one are not read."""
     groups = RowGroups(place, cache_bytes=CACHE_BYTES)
-    graves = _intervals(look.hidden)
-    footer = groups.footer(look.file.name)
+    footer = groups.footer(file.name)
     count = 0
     for where, number in enumerate(footer.numbers):
         first, last = int(footer.ranges.first[where]), int(footer.ranges.last[where])
-        if clip(graves, first, last):
-            (batch,) = groups.parts(look.file.name, number, (("sequence",),))
+        begin = int(np.searchsorted(graves.last, first))
+        if begin < len(graves.first) and int(graves.first[begin]) <= last:
+            (batch,) = groups.parts(file.name, number, (("sequence",),))
             there = np.asarray(batch.column("sequence"), np.int64)
             count += int(graves.mask(there).sum())
     return count
@@ -112,24 +94,23 @@ def _sort_rows(place: Place, task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def _visible(groups: RowGroups, task: Task) -> Iterator[pa.RecordBatch]:
-    graves = _intervals(task.hidden)
-    for together in _clusters(groups, task.rewrite.files):
+    for together in _clusters(groups, task.rewrite.files.names):
         parts = [groups.parts(name, number, (ROW,))[0] for name, number in together]
         batch = by_sequence(parts[0] if len(parts) == 1 else pa.concat_batches(parts))
-        keep = ~graves.mask(np.asarray(batch.column("sequence"), np.int64))
+        keep = ~task.hidden.mask(np.asarray(batch.column("sequence"), np.int64))
         batch = batch if keep.all() else batch.filter(pa.array(keep))
         names = pa.array([task.rewrite.event_type], pa.string())
         names = names.take(pa.array(np.zeros(batch.num_rows, np.int64)))
         yield pa.RecordBatch.from_arrays([names, *batch.columns], schema=RECORD)
 
 
-def _clusters(groups: RowGroups, found: Sequence[TableFile]) -> Iterator[list[tuple[str, int]]]:
+def _clusters(groups: RowGroups, files: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
     """Row groups by first sequence; those that overlap come together."""
     every: list[tuple[int, int, str, int]] = []
-    for file in found:
-        footer = groups.footer(file.name)
+    for name in files:
+        footer = groups.footer(name)
         every += [
-            (int(footer.ranges.first[place]), int(footer.ranges.last[place]), file.name, number)
+            (int(footer.ranges.first[place]), int(footer.ranges.last[place]), name, number)
             for place, number in enumerate(footer.numbers)
         ]
     together: list[tuple[str, int]] = []
@@ -161,15 +142,8 @@ def _blocks(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _check(rewrite: Rewrite, written: Sequence[Written]) -> None:
     """Nothing may be lost, and nothing may move to another day."""
-    made = sum(item.rows for item in written)
-    if rewrite.rows != UNKNOWN and made != rewrite.rows - rewrite.hidden:
-        raise LakeFailed(
-            f"{made} rows were found where the table says {rewrite.rows - rewrite.hidden}"
-        )
+    made, told = sum(item.rows for item in written), rewrite.files.rows
+    if told != UNKNOWN and made != told - rewrite.hidden:
+        raise LakeFailed(f"{made} rows were found where the table says {told - rewrite.hidden}")
     if any(item.day != rewrite.day for item in written):
         raise LakeFailed(f"some rows do not belong to {rewrite.day.isoformat()}")
-
-
-def _intervals(pairs: Pairs) -> Intervals:
-    both = np.array(pairs, np.int64).reshape(-1, 2)
-    return Intervals(both[:, 0], both[:, 1])

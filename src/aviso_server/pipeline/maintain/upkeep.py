@@ -12,21 +12,22 @@ Theory of operation
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
-from time import monotonic
+from time import monotonic, time
 
 import numpy as np
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
+import pyarrow.compute as pc
 
-from aviso_server.core.errors import AvisoError
+from aviso_server.lake.beside import Tell, Troubles, beside
 from aviso_server.lake.files import Written
 from aviso_server.lake.follow import Follower, Opened, Outdated
-from aviso_server.lake.index import FileIndex
-from aviso_server.lake.inventory import TableFile, files_of
+from aviso_server.lake.index import FileIndex, Files
+from aviso_server.lake.inventory import Inventory
 from aviso_server.lake.layout import NOTIFICATIONS, Place
 from aviso_server.pipeline.maintain.plan import MaintainPolicy, Rewrite, make_plan
 from aviso_server.pipeline.maintain.replace import Overtaken, foreign_columns, replace_files
@@ -51,19 +52,14 @@ SWEEP_AFTER = timedelta(minutes=10)
 SWEEP_EVERY = timedelta(days=1)
 
 
-def choose(files: Sequence[TableFile], *, today: date) -> list[Rewrite]:
+def choose(files: Inventory, *, today: date) -> list[Rewrite]:
     """What is to be put together of the files of one event type."""
-    found: list[Rewrite] = []
-    ordered = sorted(files, key=lambda file: (file.day, file.first, file.last))
-    newest = max((file.day for file in files), default=today)
-    for day, group in groupby(ordered, key=lambda file: file.day):
-        ours = list(group)
-        if day < newest or day < today - timedelta(days=1):
-            plan = make_plan(ours, POLICY, today=today, hidden={})
-            found += [part for item in plan.rewrites for part in _parts(item)]
-        else:
-            found += _grown(ours)
-    return found
+    *_, (event_type, newest, begin, _) = files.days()
+    # Only the newest day may be written to, and not for ever.
+    done = newest < today - timedelta(days=1)
+    rewrites = make_plan(files if done else files[:begin], POLICY, today=today).rewrites
+    found = [part for item in rewrites for part in _parts(item)]
+    return found if done else found + _grown(event_type, newest, files[begin:])
 
 
 def _parts(rewrite: Rewrite) -> Iterator[Rewrite]:
@@ -74,76 +70,105 @@ def _parts(rewrite: Rewrite) -> Iterator[Rewrite]:
             yield Rewrite(rewrite.event_type, rewrite.day, files)
 
 
-def _grown(files: Sequence[TableFile]) -> list[Rewrite]:
+def _grown(event_type: str, day: date, files: Inventory) -> list[Rewrite]:
     """Of a day that is written to: enough neighbours of the lowest tier that has them."""
+    sizes = files.numbers("size").tolist()
     lowest, limit = 0, LOWEST
     while limit <= POLICY.target_bytes:
         found = []
-        for small, run in groupby(files, key=lambda file: file.size < limit):
+        for small, run in groupby(range(len(sizes)), key=lambda number: sizes[number] < limit):
             ours = list(run)[:STEP_FILES]
             # Smaller ones between them go along, but do not count: the result is of a higher tier.
-            if small and sum(file.size >= lowest for file in ours) >= FAN_IN:
-                found.append(Rewrite(ours[0].event_type, ours[0].day, tuple(ours)))
+            if small and sum(sizes[number] >= lowest for number in ours) >= FAN_IN:
+                found.append(Rewrite(event_type, day, files[ours[0] : ours[-1] + 1]))
         if found:
             return found
         lowest, limit = limit, limit * FAN_IN
     return []
 
 
+@dataclass(slots=True)
+class UpkeepTally:
+    """What was done since the start."""
+
+    files: int = 0
+    """That were put together."""
+    written: int = 0
+    """Files that they became."""
+    size: int = 0
+    """Bytes of what was put together."""
+    ended_at: float = 0.0
+    """When a step last found nothing more to do, in seconds since the epoch; 0 before."""
+    failures: int = 0
+
+
 class Upkeep:
     """Keeps the files of a lake few."""
 
-    def __init__(self, place: Place, *, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, place: Place, *, tell: Tell = lambda _: None) -> None:
         self._place = place
         self._tell = tell
+        self._troubles = Troubles(tell)
+        self.tally = UpkeepTally()
         self._follower = Follower(place, NOTIFICATIONS)
         self._index = FileIndex(None)
         self._foreign = False
         """Whether the table has columns that a rewrite would lose."""
         self._refused: set[str] = set()
         """Files that cannot be read, which are left alone."""
+        self._done: dict[str, tuple[date, Files]] = {}
+        """Event types with nothing to do on that day, as long as their files are these."""
         self._sweep_at = monotonic() + SWEEP_AFTER.total_seconds()
 
-    def run(self, stop: threading.Event, *, pause_s: float = PAUSE_S) -> None:
-        """Work until stopped."""
-        while not stop.is_set():
-            more = False
-            try:
-                more = self.step(stop)
-                if monotonic() >= self._sweep_at:
-                    self._sweep()
-            except (AvisoError, DeltaError, OSError, pa.ArrowException) as error:
-                self._follower.forget()  # what was not taken must not count as seen
-                self._tell(f"upkeep of the lake: {error}; it is tried again later")
-            if not more:
-                stop.wait(pause_s)
+    def running(self, *, pause_s: float = PAUSE_S) -> AbstractContextManager[None]:
+        """Work while the block runs."""
+        return beside("upkeep of the lake", self._pass, troubles=self._troubles, pause_s=pause_s)
+
+    def _pass(self, stop: threading.Event) -> bool:
+        try:
+            more = self.step(stop)
+            if monotonic() >= self._sweep_at:
+                self._sweep()
+        except BaseException:
+            self._follower.forget()  # what was not taken must not count as seen
+            self.tally.failures += 1
+            raise
+        if not more:
+            self.tally.ended_at = time()
+        return more
 
     def step(self, stop: threading.Event) -> bool:
         """Put some files together; whether something was done."""
-        removed: list[TableFile] = []
+        removed: list[pa.Table] = []
         written: list[Written] = []
         for number, item in enumerate(self._choose()):
             if stop.is_set():
                 break
-            answer = rewrite_files(self._place, Task(number, item, (), "sequence"))
+            answer = rewrite_files(self._place, Task(number, item))
             if answer.problem is not None:
-                self._refused.update(file.path for file in item.files)
+                self._refused.update(item.files.columns["path"].to_pylist())
                 where = f"{item.event_type} {item.day.isoformat()}"
                 self._tell(f"upkeep of the lake leaves {where} alone: {answer.problem}")
                 continue
-            removed += item.files
+            removed.append(item.files.columns)
             written += answer.written
         if not removed:
             return False
         try:
-            replace_files(self._place, removed, written, data_change=False)
+            gone = Inventory(pa.concat_tables(removed))
+            replace_files(self._place, gone, written, data_change=False)
         except Overtaken:
             return False  # by another maintenance, which knew what it did
+        self.tally.files += len(gone)
+        self.tally.written += len(written)
+        self.tally.size += gone.size
         return True
 
     def _sweep(self) -> None:
         self._sweep_at = monotonic() + SWEEP_EVERY.total_seconds()
-        self._refused.clear()  # the disk may only have been full
+        # The disk may only have been full.
+        self._refused.clear()
+        self._done.clear()
         gather(self._place)
         sweep(self._place, KEEP, dry_run=False)
 
@@ -153,8 +178,9 @@ class Upkeep:
             self._look()
             names = [] if self._foreign else self._index.event_types
             size = count = 0
+            today = datetime.now(UTC).date()
             for name in names:
-                for item in choose(self._small(name), today=datetime.now(UTC).date()):
+                for item in self._of(name, today):
                     size, count = size + item.size, count + len(item.files)
                     if count > len(item.files) and (size > STEP_BYTES or count > STEP_FILES):
                         return
@@ -170,22 +196,19 @@ class Upkeep:
         elif news is not None:
             self._index = self._index.advanced(news.commits)
 
-    def _small(self, name: str) -> list[TableFile]:
-        """The files of an event type, if there may be something to do."""
+    def _of(self, name: str, today: date) -> list[Rewrite]:
+        """What is to be put together of an event type."""
         files = self._index.files(name)
-        if files is None or int(np.sum(files.sizes < POLICY.target_bytes)) < 2:
+        if files is None or self._done.get(name) == (today, files):
             return []
-        return [file for file in files_of(name, files) if file.path not in self._refused]
-
-
-@contextmanager
-def upkeep(place: Place, *, tell: Callable[[str], None]) -> Iterator[None]:
-    """Keep a lake's files few while the block runs."""
-    stop = threading.Event()
-    thread = threading.Thread(target=Upkeep(place, tell=tell).run, args=(stop,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        found: list[Rewrite] = []
+        if int(np.sum(files.sizes < POLICY.target_bytes)) > 1:
+            ours = Inventory.of_event_type(name, files)
+            if self._refused:
+                known = pa.array(self._refused, pa.string())
+                left = pc.invert(pc.is_in(ours.columns["path"], value_set=known))
+                ours = Inventory(ours.columns.filter(left))
+            found = choose(ours, today=today) if len(ours) else []
+        if not found:
+            self._done[name] = today, files
+        return found

@@ -60,7 +60,7 @@ def write_files(
         report(Progress(0, total, 0))
         for first, last in chunks(plan.first, plan.last, chunk):
             piece = plan.between(first, last)
-            if piece.files or piece.source is not None:
+            if piece.files is not None or piece.source is not None:
                 with spark_failures():
                     output.add(shaped(answer(spark, piece)), first, last)
             report(Progress(last - plan.first + 1, total, output.rows))
@@ -183,7 +183,7 @@ class _Output:
             if self.target.format != "delta":
                 return bool(folder.open().get_file_info(SUCCESS).type is pa_fs.FileType.File)
             table = DeltaTable(folder.path, storage_options=dict(folder.storage))
-            return active(table) == {row.path for row in self.files}
+            return set(active(table).to_pylist()) == {row.path for row in self.files}
         except (OSError, DeltaError):
             return False
 

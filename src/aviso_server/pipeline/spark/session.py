@@ -44,7 +44,6 @@ _DEFAULTS = {
 _START_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "4",
 }
 
 _LOGGING = """\
@@ -161,6 +160,7 @@ def settings(options: SparkOptions, folder: Path) -> dict[str, str]:
     if options.master.startswith("local"):
         # With our folder goes what a killed JVM leaves. Executors elsewhere may not have it.
         chosen["spark.local.dir"] = str(folder)
+        chosen["spark.sql.shuffle.partitions"] = "4"  # of a cluster, Spark knows better
         if os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
             # Another Python may not have our package.
             chosen["spark.python.daemon.module"] = daemon.NAME
