@@ -53,9 +53,8 @@ from aviso_server.pipeline.audit.verdict import AuditTally, verdict_on
 from aviso_server.pipeline.datasource import register
 from aviso_server.pipeline.source.bridge import ask
 from aviso_server.pipeline.source.columns import MARKED
-from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import SourceOptions, read_options
-from aviso_server.pipeline.source.plan import event_types as known_types
+from aviso_server.pipeline.source.plan import bounds
 from aviso_server.pipeline.spark.failure import failure_of
 from aviso_server.pipeline.spark.tasks import by_bytes, deal
 
@@ -201,11 +200,7 @@ def _subjects(
 ) -> dict[str, Subject]:
     ends: Mapping[str, Bounds] = {}
     if source is not None:
-
-        async def inspect_log(log: SourceLog) -> dict[str, Bounds]:
-            return {name: await log.bounds(name) for name in await known_types(log, source)}
-
-        ends = ask(source, inspect_log)
+        ends = ask(source, lambda log: bounds(log, source))
     first, last = found.numbers("first"), found.numbers("last")
     lowest = np.where(last < MOST, first, 1)
     firsts: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """What the source asks of a transport: the log of every event type, read by sequence.
 
-A ``SourceLog`` is open between ``async with`` and is used by one task. Both transports keep these
-promises, and tests compare their answers (tests/pipeline/source/test_http.py).
+A ``SourceLog`` is open between ``async with``; questions may be asked side by side. Both transports
+keep these promises, and tests compare their answers (tests/pipeline/source/test_http.py).
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -8,6 +8,7 @@ queried after the read, so that what is removed meanwhile is noticed too. A rang
 needs no such query.
 """
 
+import asyncio
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -76,6 +77,7 @@ class NatsLog:
         self._schemas = dict(options.schemas)
         self._owners: dict[str, str] | None = None
         """Event types by stream, once they were asked for."""
+        self._listed = asyncio.Lock()
         self._mute: set[str] = set()
         """Our streams without a stored schema: an older server made them."""
 
@@ -170,15 +172,17 @@ class NatsLog:
 
     async def _listing(self) -> Mapping[str, str]:
         """The event type of every stream of ours; also reads their schemas."""
-        if self._owners is None:
-            self._owners = {}
-            declared_here = {item.stream: item.event_type for item in self._schemas.values()}
-            streams = Streams(self._connection, StreamDefaults())
-            async for config in streams.configurations():
-                name = str(config.get("name"))
-                if owner := declared_here.get(name) or self._owner(name, config):
-                    self._owners[name] = owner
-        return self._owners
+        async with self._listed:
+            if self._owners is None:
+                owners: dict[str, str] = {}
+                declared_here = {item.stream: item.event_type for item in self._schemas.values()}
+                streams = Streams(self._connection, StreamDefaults())
+                async for config in streams.configurations():
+                    name = str(config.get("name"))
+                    if owner := declared_here.get(name) or self._owner(name, config):
+                        owners[name] = owner
+                self._owners = owners
+            return self._owners
 
     def _owner(self, name: str, config: Config) -> str | None:
         """Whose stream it is, by its own account."""

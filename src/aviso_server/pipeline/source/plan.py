@@ -3,8 +3,10 @@
 These are the questions the readers ask on the driver, each answered over an open log.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
@@ -16,6 +18,12 @@ from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, SourceOptions
 from aviso_server.pipeline.source.pushdown import Narrowing
 from aviso_server.pipeline.source.ranges import FIRST, Offset, Range, split
+
+AT_ONCE = 16
+"""Questions that are on their way together: with hundreds of streams, one after the other would be
+hundreds of times the way to NATS and back."""
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -40,12 +48,26 @@ async def event_types(log: SourceLog, options: SourceOptions) -> Sequence[str]:
 
 async def starts(log: SourceLog, options: SourceOptions) -> Offset:
     """The offset at which a new query begins."""
-    return {name: await _start(log, options, name) for name in await event_types(log, options)}
+    names = await event_types(log, options)
+    return await ask_each(names, lambda name: _start(log, options, name))
 
 
 async def bounds(log: SourceLog, options: SourceOptions) -> dict[str, Bounds]:
     """Where every stream is now."""
-    return {name: await log.bounds(name) for name in await event_types(log, options)}
+    return await ask_each(await event_types(log, options), log.bounds)
+
+
+async def ask_each(
+    names: Iterable[str], question: Callable[[str], Awaitable[_Answer]]
+) -> dict[str, _Answer]:
+    """The answers to a question about each event type, over one connection."""
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def answer(name: str) -> tuple[str, _Answer]:
+        async with free:
+            return name, await question(name)
+
+    return dict(await asyncio.gather(*map(answer, names)))
 
 
 def check_ahead(start: Mapping[str, int], found: Mapping[str, Bounds]) -> None:
@@ -74,7 +96,7 @@ async def ranges(log: SourceLog, options: SourceOptions, left: Narrowing) -> lis
 
 async def slices(log: SourceLog, options: SourceOptions, wanted: Sequence[Range]) -> list[Slice]:
     """The ranges cut for the tasks; a filter that cannot be used is noticed here."""
-    schemas = {item.event_type: await log.schema(item.event_type) for item in wanted}
+    schemas = await ask_each({item.event_type: None for item in wanted}, log.schema)
     for schema in schemas.values():
         options.filter_on(schema)
     declared = {name: declaration(schema) for name, schema in schemas.items()}
