@@ -6,7 +6,6 @@ unless it asks for a fresh snapshot; concurrent refreshes are one.
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,23 +18,18 @@ from aviso_server.core.errors import HistoryFailed
 from aviso_server.core.filter import Filter
 from aviso_server.core.mark import Mark
 from aviso_server.lake.bounds import LakeBatch, LakeBounds
-from aviso_server.lake.deadletters import DeadLetterTable
-from aviso_server.lake.follow import Follower, Opened, Outdated
-from aviso_server.lake.index import FileIndex
-from aviso_server.lake.layout import NOTIFICATIONS, Place
+from aviso_server.lake.follow import Outdated
+from aviso_server.lake.layout import Place
 from aviso_server.lake.reader import Reader
 from aviso_server.lake.rowgroups import FileGone, RowGroups
-from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshot
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshots
 from aviso_server.lake.storage import LakeFailed
-from aviso_server.lake.tombstones import Tombstones, append_tombstones
+from aviso_server.lake.tombstones import append_tombstones
 
 THREADS = 3
 """Reads at the same time; each is short (``reader.ROWS``)."""
 
 CACHE_BYTES = 67_108_864
-
-STALE = 10
-"""Times ``refresh_s`` that a snapshot may be old while another thread takes the next one."""
 
 _T = TypeVar("_T")
 
@@ -53,7 +47,7 @@ class Lake:
     ) -> None:
         self._place = place
         self._clock = clock
-        self._snapshots = _Snapshots(place, refresh_s, clock)
+        self._snapshots = Snapshots(place, refresh_s, clock)
         self._reader = Reader(RowGroups(place, cache_bytes=cache_bytes))
         self._firsts: dict[str, int] = {}
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="lake")
@@ -135,59 +129,3 @@ class Lake:
         except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
             details = f"lake {self._place.path}: {error}"
             raise HistoryFailed("Failed to read history", details=details) from error
-
-
-class _Snapshots:
-    """The newest snapshot, shared by all threads."""
-
-    def __init__(self, place: Place, refresh_s: float, clock: Callable[[], float]) -> None:
-        self._place = place
-        self._refresh_s = refresh_s
-        self._clock = clock
-        self._looking = threading.Lock()
-        """Held while a snapshot is taken."""
-        self._notifications = Follower(place, NOTIFICATIONS)
-        self._letters = DeadLetterTable(place)
-        self._tombstones = Tombstones(place)
-        self._newest: tuple[Snapshot, float] | None = None
-        """And when taking it began."""
-
-    def recent(self, now: float) -> Snapshot:
-        """The tables as of a moment ago."""
-        if self._newest is not None:
-            known, began = self._newest
-            # While another thread looks, what is known is still a good answer.
-            bound = STALE if self._looking.locked() else 1
-            if began >= now - bound * self._refresh_s:
-                return known
-        return self.since(now - self._refresh_s)
-
-    def since(self, needed: float, *, anew: bool = False) -> Snapshot:
-        """The tables as of this time or later; with ``anew`` they are opened again."""
-        with self._looking:
-            # A look begun after the caller asked is fresh enough, whichever caller it was for.
-            if self._newest is not None and self._newest[1] >= needed:
-                return self._newest[0]
-            began = self._clock()
-            if anew:
-                self._notifications.forget()
-            try:
-                taken = self._take()
-            except BaseException:
-                self._notifications.forget()  # what was not taken must not count as seen
-                raise
-            self._newest = taken, began
-            return taken
-
-    def _take(self) -> Snapshot:
-        # Notifications first: see Snapshot.
-        news = self._notifications.look()
-        index = FileIndex(None) if self._newest is None else self._newest[0].index
-        if isinstance(news, Opened):
-            if news.table is None and index.version >= 0:
-                # A disk that is not mounted, say. It must not look like a lake that is empty.
-                raise LakeFailed(f"the table {self._place.table(NOTIFICATIONS)} is gone")
-            index = FileIndex(news.table)
-        elif news is not None:
-            index = index.advanced(news.commits)
-        return Snapshot(index, self._letters.look(), self._tombstones.look())

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from time import monotonic
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -16,7 +17,7 @@ from aviso_server.core.errors import AvisoError
 from aviso_server.core.schema import Schema
 from aviso_server.lake.beside import Tell, Troubles, beside
 from aviso_server.lake.layout import Place
-from aviso_server.lake.snapshot import EventTypeSnapshot, look
+from aviso_server.lake.snapshot import EventTypeSnapshot, Snapshots, no_lake
 from aviso_server.lake.typed.update import Updated, update_steps
 from aviso_server.lake.typed.upkeep import Tidied, tidy_table
 
@@ -44,6 +45,9 @@ class TypedTables:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._snapshots = Snapshots(place, 0.0, monotonic)
+        self._doubtful = False
+        """Whether the last pass was not whole: then tables are opened again."""
         self._settled: dict[str, tuple[Schema, int, int, int]] = {}
         """Event types whose table was found complete and clean, with what was seen of the lake:
         opening hundreds of tables in every pass would cost more than all the rest."""
@@ -53,7 +57,10 @@ class TypedTables:
     ) -> Iterator[Followed]:
         """One pass over event types that have a schema and are archived; LakeFailed if there is no
         lake. ``stop`` ends it between two steps."""
-        snapshot = look(self._place)
+        snapshot = self._snapshots.since(monotonic(), anew=self._doubtful)
+        if snapshot.index.version < 0:
+            raise no_lake(self._place)
+        self._doubtful, problems = True, False
         for schema in schemas:
             archived = snapshot.of(schema.event_type)
             seen = _seen(schema, archived)
@@ -71,7 +78,9 @@ class TypedTables:
                 done.problem = next(iter(str(error).splitlines()), type(error).__name__)
             if not done.changed:
                 self._settled[schema.event_type] = seen
+            problems = problems or done.problem is not None
             yield done
+        self._doubtful = problems
 
 
 def _seen(schema: Schema, archived: EventTypeSnapshot) -> tuple[Schema, int, int, int]:
