@@ -8,8 +8,10 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # uv downloads side by side and is three times as quick; it does not read pip's files, so where it cannot
-# reach an index pip does it.
-UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python $${PIP_INDEX_URL:+--index-url "$$PIP_INDEX_URL"}
+# reach an index pip does it. PySpark has no wheel: one is built here, unpacked and thrown away, and compressing
+# 450 MB for that would take as long as all else of the installation.
+UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python $${PIP_INDEX_URL:+--index-url "$$PIP_INDEX_URL"} \
+  --config-settings-package pyspark:--build-option=--compression=stored
 # Deno checks and formats the scripts of the console; what it remembers stays in the environment.
 DENO   := DENO_DIR=$(VENV)/deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
 
