@@ -173,21 +173,21 @@ def queued(size: int, count: int) -> Iterator[Made]:
 
 
 KINDS: dict[str, Callable[[], Iterator[Made]]] = {
-    "minimal": lambda: stored(minimal, 100_000),
-    "clouds": lambda: stored(cloud, 60),
-    "areas": lambda: stored(area, 2000),
-    "payloads": lambda: stored(payload, 3000),
-    "fields": lambda: stored(fields, 10_000),
-    "topics": lambda: stored(fields, 10_000, max_history_per_topic=1),
-    "tail of minimal": lambda: held(minimal, 50_000),
+    "minimal": lambda: stored(minimal, 20_000),
+    "clouds": lambda: stored(cloud, 30),
+    "areas": lambda: stored(area, 1000),
+    "payloads": lambda: stored(payload, 2000),
+    "fields": lambda: stored(fields, 6000),
+    "topics": lambda: stored(fields, 6000, max_history_per_topic=1),
+    "tail of minimal": lambda: held(minimal, 30_000),
     "tail of clouds": lambda: held(cloud, 60),
-    "tail of fields": lambda: held(fields, 10_000),
-    "keys": lambda: remembered(100_000),
-    "filters": lambda: asked(by_text, 20_000),
+    "tail of fields": lambda: held(fields, 6000),
+    "keys": lambda: remembered(40_000),
+    "filters": lambda: asked(by_text, 10_000),
     "lists": lambda: asked(by_list, 150),
     "large areas": lambda: asked(by_area, 150),
-    "small chunks": lambda: queued(10, 20_000),
-    "large chunks": lambda: queued(10_000, 2000),
+    "small chunks": lambda: queued(10, 12_000),
+    "large chunks": lambda: queued(10_000, 1000),
 }
 """How many of each are made: enough that the interpreter's own memory does not matter."""
 
