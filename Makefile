@@ -21,6 +21,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --strip-extras --no-e
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What has neither Spark nor a browser nor takes seconds; conftest.py of both marks them.
 QUICK  := not (slow or spark or browser)
+# How long each load of the soak lasts, in seconds.
+SOAK_S ?= 30
 # What starts servers, kills them and waits for them, test by test.
 LONG   := tests/journeys tests/faults tests/test_soak.py
 
@@ -128,11 +130,11 @@ faults: setup java ## Inject every fault for longer, under several seeds, and co
 	  tests/journeys/jetstream/test_log_and_lake.py tests/pipeline/archive/test_outcomes.py \
 	  tests/pipeline/spark/test_checkpoint.py tests/pipeline/archive/test_killed.py tests/pipeline/test_notebooks.py
 
-soak: setup ## Fuzz for longer, with other examples in every run; then load a server for minutes
+soak: setup ## Fuzz for longer, with other examples in every run unless CI=true; then load a server for minutes
 	@AVISO_FUZZ=long $(BIN)/pytest -q -n 2 --dist loadgroup -p no:cacheprovider --timeout 1800 tests/fuzz tests/http/test_fuzz.py \
 	  tests/core/test_json.py tests/core/test_batch.py tests/core/test_wire.py tests/core/test_cursor.py tests/core/test_topic.py \
 	  tests/core/fields tests/lake/test_record.py tests/lake/test_lake.py tests/relay/test_tiers.py tests/relay/test_seam.py tests/settings tests/backends/jetstream/test_messages.py tests/auth/test_token.py tests/telemetry
-	@$(BIN)/python bench/run.py soak
+	@$(BIN)/python bench/run.py soak --seconds $(SOAK_S)
 
 bench: setup ## Run the benchmarks, or PARTS of them; figures as a table and as JSON in bench/results
 	@$(BIN)/python bench/run.py $(PARTS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from support.fuzz import LONG, examples
+from support.fuzz import FIXED, examples
 from support.nats import NatsServer, nats_server
 from support.workers import pytest_configure, pytest_xdist_make_scheduler
 
@@ -19,7 +19,7 @@ settings.register_profile(
     deadline=None,  # machines are shared: never assert a wall-clock time
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     max_examples=examples(100),
-    derandomize=not LONG,
+    derandomize=FIXED,
 )
 settings.load_profile("suite")
 
