@@ -2,51 +2,24 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-SOURCE = Path(__file__).parents[1] / "src" / "aviso_server"
+import pytest
+from support.source_tree import modules
+
+pytestmark = pytest.mark.xdist_group("source")
+
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 LEVELS = frozenset({"debug", "info", "warning", "error", "exception"})
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
-    """One file of the source."""
-
-    name: str
-    text: str
-    tree: ast.Module
-
-    def nodes(self, *kinds: type[ast.AST]) -> Iterator[Any]:
-        """Every node of these kinds."""
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
-
-    def calls(self) -> Iterator[ast.Call]:
-        """Every call."""
-        return self.nodes(ast.Call)
-
-
-def _module(path: Path) -> Module:
-    text = path.read_text()
-    return Module(path.relative_to(SOURCE).as_posix(), text, ast.parse(text))
-
-
-@cache  # and not at import: every worker of pytest-xdist imports this
-def _modules() -> list[Module]:
-    return [_module(path) for path in sorted(SOURCE.rglob("*.py"))]
-
-
 def test_modules_are_small_and_say_what_they_are_for() -> None:
     """A module has at most 500 lines, and its first line says its one responsibility."""
-    assert len(_modules()) > 100
-    lines = {module.name: len(module.text.splitlines()) for module in _modules()}
+    assert len(modules()) > 100
+    lines = {module.name: len(module.text.splitlines()) for module in modules()}
     assert {name: count for name, count in lines.items() if count > MAX_MODULE_LINES} == {}
-    written = [module for module in _modules() if module.text.strip()]
+    written = [module for module in modules() if module.text.strip()]
     assert [module.name for module in written if not ast.get_docstring(module.tree)] == []
 
 
@@ -54,7 +27,7 @@ def test_functions_are_short() -> None:
     """A function has at most 60 lines."""
     lengths = {
         f"{module.name}:{function.name}": (function.end_lineno or 0) - function.lineno + 1
-        for module in _modules()
+        for module in modules()
         for function in module.nodes(ast.FunctionDef, ast.AsyncFunctionDef)
     }
     assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
@@ -64,7 +37,7 @@ def test_nothing_is_printed() -> None:
     """Stdout belongs to the log: no module calls ``print``."""
     assert [
         f"{module.name}:{call.lineno}"
-        for module in _modules()
+        for module in modules()
         for call in module.calls()
         if isinstance(call.func, ast.Name) and call.func.id == "print"
     ] == []
@@ -74,7 +47,7 @@ def test_every_record_has_an_event_name() -> None:
     """Operators alarm on names, not on texts; one passed on with ``**`` has it already."""
     assert [
         f"{module.name}:{call.lineno}"
-        for module in _modules()
+        for module in modules()
         for call in module.calls()
         if isinstance(call.func, ast.Attribute)
         and call.func.attr in LEVELS
@@ -86,8 +59,8 @@ def test_every_record_has_an_event_name() -> None:
 def test_names_say_something() -> None:
     """No module or class is called Manager, Helper, Util or the like."""
     empty = ("manager", "helper", "util", "common", "misc", "processor")
-    names = {Path(module.name).stem for module in _modules()}
-    names |= {node.name for module in _modules() for node in module.nodes(ast.ClassDef)}
+    names = {Path(module.name).stem for module in modules()}
+    names |= {node.name for module in modules() for node in module.nodes(ast.ClassDef)}
     assert [name for name in sorted(names) if any(word in name.lower() for word in empty)] == []
 
 
@@ -104,7 +77,7 @@ def test_files_of_the_lake_are_removed_in_few_places() -> None:
             for name in [getattr(call.func, "attr", None) or getattr(call.func, "id", None)]
             if name == "delete_file" or (name == "remove" and isinstance(call.func, ast.Name))
         }
-        for module in _modules()
+        for module in modules()
     }
     assert {name: calls for name, calls in removing.items() if calls} == {
         "lake/files.py": {"delete_file", "remove"},

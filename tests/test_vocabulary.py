@@ -4,28 +4,26 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import get_args
+
+import pytest
+from support.source_tree import modules
 
 from aviso_server.relay.totals import Tier as ShownTier
 from aviso_server.telemetry.metrics import Tier as CountedTier
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "aviso_server"
+pytestmark = pytest.mark.xdist_group("source")
 _ROW = re.compile(r"^\| \*\*.*\| ([^|]*) \|$", re.MULTILINE)
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 EXCEPT = {"FilePiece"}
 """Names in which a forbidden word means something else: part of a file, not a run of entries."""
 
 
-@cache
-def _modules() -> dict[str, ast.Module]:
-    return {
-        path.relative_to(SOURCE).with_suffix("").as_posix(): ast.parse(path.read_text())
-        for path in sorted(SOURCE.rglob("*.py"))
-    }
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    return ((module.name.removesuffix(".py"), module.tree) for module in modules())
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
@@ -42,7 +40,7 @@ def test_forbidden_words_name_nothing() -> None:
     assert len(forbidden) > 10
     used = [
         f"{module}: {name}"
-        for module, tree in _modules().items()
+        for module, tree in _modules()
         for name in (module.rpartition("/")[2], *_names(tree))
         if forbidden & {word.lower() for word in _WORD.findall(name)} and name not in EXCEPT
     ]
@@ -58,7 +56,7 @@ def test_no_class_name_twice_where_packages_meet() -> None:
     """A public class has a name of its own among all packages that its package imports."""
     defined: dict[str, list[str]] = defaultdict(list)
     meets: set[tuple[str, str]] = set()
-    for module, tree in _modules().items():
+    for module, tree in _modules():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined[node.name].append(module)
