@@ -13,6 +13,7 @@ from aviso_server.pipeline.source.ranges import (
     Range,
     advance,
     between,
+    gather,
     share,
     split,
 )
@@ -40,6 +41,17 @@ def test_slices_cover_ranges_exactly(ranges: list[Range], minimum: int) -> None:
         covered[name] = (pieces[0].first, pieces[-1].last)
     assert covered == {item.event_type: (item.first, item.last) for item in ranges if item}
     assert len(slices) >= min(minimum, sum(map(len, ranges)))
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 60), st.integers(1, 10))
+def test_small_slices_are_read_together(sizes: list[int], enough: int, minimum: int) -> None:
+    """All of them, in order; a group beyond enough is one slice, and there are as many groups as
+    were asked for, if there can be."""
+    slices = [Range(f"e{n}", 1, size) for n, size in enumerate(sizes)]
+    groups = gather(slices, enough, minimum)
+    assert [item for group in groups for item in group] == slices
+    assert all(len(group) == 1 or sum(map(len, group)) <= enough for group in groups)
+    assert len(groups) >= min(minimum, len(slices))
 
 
 def test_very_long_ranges_make_longer_slices() -> None:

@@ -12,7 +12,7 @@ from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
-from aviso_server.pipeline.source.plan import Slice
+from aviso_server.pipeline.source.plan import Share
 from aviso_server.pipeline.source.pushdown import Narrowing, narrow
 
 
@@ -32,14 +32,16 @@ class BatchReader(Parcel, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The ranges, cut into slices."""
 
-        async def planned(log: SourceLog) -> list[Slice]:
+        async def planned(log: SourceLog) -> list[Share]:
             wanted = await plan.ranges(log, self._options, self._left)
-            return await plan.slices(log, self._options, wanted)
+            return await plan.shares(log, self._options, wanted)
 
         return list(ask(self._options, planned))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a slice; Spark invents an empty partition if there is none."""
-        if isinstance(partition, Slice):
+        """The rows of a share; Spark invents an empty partition if there is none."""
+        if isinstance(partition, Share):
             columns = Columns(self._schema, topics=self._options.access.transport == "nats")
-            yield from rows(self._options, partition.range, partition.declaration, columns)
+            declared = {item.event_type: item.declaration for item in partition.slices}
+            ranges = [item.range for item in partition.slices]
+            yield from rows(self._options, ranges, declared, columns)

@@ -8,8 +8,16 @@ import asyncio
 import gc
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -63,16 +71,37 @@ def ask(options: SourceOptions, question: Callable[[SourceLog], Awaitable[_Answe
 
 
 def rows(
-    options: SourceOptions, piece: Range, declaration: Json, columns: Columns
+    options: SourceOptions,
+    pieces: Sequence[Range],
+    declarations: Mapping[str, Json],
+    columns: Columns,
 ) -> Iterator[pa.RecordBatch]:
-    """The notifications of a slice as batches; DataLost where that is not to be passed over."""
-    known = {} if declaration is None else {piece.event_type: read_declaration(declaration)}
-    parts = _parts(replace(options, schemas=known or options.schemas), piece)
-    with _rare_collections(), _runner() as runner:
-        try:
-            yield from _batches(options, piece, columns, _stepwise(runner, parts))
-        finally:
-            runner.run(parts.aclose())
+    """The notifications of some ranges as batches, over one connection; DataLost where that is not
+    to be passed over."""
+    known = {name: read_declaration(told) for name, told in declarations.items() if told}
+    options = replace(options, schemas={**options.schemas, **known})
+    with _rare_collections(), _runner() as runner, _opened(runner, options) as log:
+        for piece in pieces:
+            parts = log.read(piece)
+            try:
+                yield from _batches(options, piece, columns, _stepwise(runner, parts))
+            finally:
+                runner.run(parts.aclose())
+
+
+@contextmanager
+def _opened(runner: asyncio.Runner, options: SourceOptions) -> Iterator[SourceLog]:
+    """A log that is open while the loop rests and runs."""
+    opened = open_log(options)
+    log = runner.run(opened.__aenter__())
+    try:
+        yield log
+    except BaseException as error:
+        # Failures of the connection come out as what they mean.
+        if not runner.run(opened.__aexit__(type(error), error, error.__traceback__)):
+            raise
+    else:
+        runner.run(opened.__aexit__(None, None, None))
 
 
 def _batches(
@@ -109,12 +138,6 @@ def join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             together.append((first, last))
     return together
-
-
-async def _parts(options: SourceOptions, piece: Range) -> AsyncGenerator[LogBatch, None]:
-    async with open_log(options) as log, aclosing(log.read(piece)) as parts:
-        async for part in parts:
-            yield part
 
 
 def _stepwise(runner: asyncio.Runner, parts: AsyncGenerator[LogBatch, None]) -> Iterator[LogBatch]:

@@ -17,7 +17,7 @@ from aviso_server.pipeline.source.failure import StreamReplaced
 from aviso_server.pipeline.source.log import SourceLog
 from aviso_server.pipeline.source.options import At, Earliest, Latest, Moment, SourceOptions
 from aviso_server.pipeline.source.pushdown import Narrowing
-from aviso_server.pipeline.source.ranges import FIRST, Offset, Range, split
+from aviso_server.pipeline.source.ranges import FIRST, Offset, Range, gather, split
 
 AT_ONCE = 16
 """Questions that are on their way together: with hundreds of streams, one after the other would be
@@ -26,9 +26,14 @@ hundreds of times the way to NATS and back."""
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True)
-class Slice(InputPartition):
-    """What one task reads; the schema travels with it, so that the task need not ask for it."""
+SHARE = 5_000
+"""Sequences below which a task reads several slices, over one connection: with hundreds of event
+types a task for each would mostly connect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A range; the schema travels with it, so that the task need not ask for it."""
 
     event_type: str
     first: int
@@ -39,6 +44,13 @@ class Slice(InputPartition):
     def range(self) -> Range:
         """The sequences."""
         return Range(self.event_type, self.first, self.last)
+
+
+@dataclass(frozen=True)
+class Share(InputPartition):
+    """What one task reads, in this order."""
+
+    slices: tuple[Slice, ...]
 
 
 async def event_types(log: SourceLog, options: SourceOptions) -> Sequence[str]:
@@ -94,15 +106,15 @@ async def ranges(log: SourceLog, options: SourceOptions, left: Narrowing) -> lis
     return found
 
 
-async def slices(log: SourceLog, options: SourceOptions, wanted: Sequence[Range]) -> list[Slice]:
+async def shares(log: SourceLog, options: SourceOptions, wanted: Sequence[Range]) -> list[Share]:
     """The ranges cut for the tasks; a filter that cannot be used is noticed here."""
     schemas = await ask_each({item.event_type: None for item in wanted}, log.schema)
     for schema in schemas.values():
         options.filter_on(schema)
     declared = {name: declaration(schema) for name, schema in schemas.items()}
     return [
-        Slice(item.event_type, item.first, item.last, declared[item.event_type])
-        for item in split(wanted, options.min_partitions)
+        Share(tuple(Slice(r.event_type, r.first, r.last, declared[r.event_type]) for r in group))
+        for group in gather(split(wanted, options.min_partitions), SHARE, options.min_partitions)
     ]
 
 

@@ -92,6 +92,20 @@ def split(ranges: Iterable[Range], minimum: int = 1) -> list[Range]:
     return sorted(slices, key=lambda item: (item.event_type, item.first))
 
 
+def gather(slices: Sequence[Range], enough: int, minimum: int = 1) -> list[list[Range]]:
+    """Neighbours put together while they are fewer sequences than enough; at least ``minimum``
+    groups if there are that many slices."""
+    groups: list[list[Range]] = []
+    size = 0
+    for left, item in zip(range(len(slices), 0, -1), slices, strict=True):
+        if not groups or size + len(item) > enough or len(groups) + left <= minimum:
+            groups.append([])
+            size = 0
+        groups[-1].append(item)
+        size += len(item)
+    return groups
+
+
 def _parts(ranges: Sequence[Range], wished: int) -> list[int]:
     """How many slices each range becomes: the one with the longest slices is cut again."""
     parts = [1] * len(ranges)

@@ -27,7 +27,7 @@ from aviso_server.pipeline.source.columns import Columns
 from aviso_server.pipeline.source.failure import BadOption
 from aviso_server.pipeline.source.options import SourceOptions
 from aviso_server.pipeline.source.pickling import Parcel
-from aviso_server.pipeline.source.plan import Slice
+from aviso_server.pipeline.source.plan import Share
 from aviso_server.pipeline.source.ranges import Offset, advance, between
 
 
@@ -77,13 +77,15 @@ class StreamReader(Parcel, DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = between(start, end)
         if not wanted:
             return []
-        return list(ask(self._options, lambda log: plan.slices(log, self._options, wanted)))
+        return list(ask(self._options, lambda log: plan.shares(log, self._options, wanted)))
 
     def read(self, partition: InputPartition) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of a slice."""
-        if isinstance(partition, Slice):
+        """The rows of a share."""
+        if isinstance(partition, Share):
             columns = Columns(self._schema, topics=self._options.access.transport == "nats")
-            yield from rows(self._options, partition.range, partition.declaration, columns)
+            declared = {item.event_type: item.declaration for item in partition.slices}
+            ranges = [item.range for item in partition.slices]
+            yield from rows(self._options, ranges, declared, columns)
 
     def commit(self, end: Offset) -> None:
         """Nothing to do: the checkpoint is the only memory."""
