@@ -104,6 +104,7 @@ def _emptied(context: BrowserContext) -> Iterator[Tab]:
 @pytest.fixture
 def fresh(_emptied: Tab) -> Iterator[Tab]:
     """A page with nothing loaded yet; whatever a test does to it is undone after it."""
+    _emptied.page.bring_to_front()  # behind another page it would hardly be painted
     try:
         yield _emptied
         _emptied.check()
