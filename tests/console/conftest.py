@@ -64,7 +64,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         **copies(
             "ev", "seen", "paused", "replaced", "tabs", "counted", "searched", "kept", "clicks"
         ),
-        **copies("ev", "lane_a", "lane_b", "lane_c"),
+        **copies("ev", "lane_a", "lane_b", "lane_c", "lane_d"),
         **copies("area", "clicked", "flood"),
         **copies("test_polygon", "drawn"),
         "runs": VERSIONED,

@@ -4,6 +4,13 @@ from playwright.sync_api import Locator, expect
 from support.console import WITHIN_MS, Console, notify
 
 
+COUNT_INTERVALS = """() => {
+  const begin = window.setInterval; // each stream that is made has one
+  window.intervals = 0;
+  window.setInterval = (...given) => (window.intervals += 1, begin(...given));
+}"""
+
+
 def lane(console: Console, name: str) -> Locator:
     return console.page.locator(".lanes .lane", has_text=name)
 
@@ -47,3 +54,33 @@ def test_the_title_counts_what_nobody_has_seen(console: Console) -> None:
         "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
     )
     assert console.page.title() == title
+
+
+def test_streams_that_are_closed_leave_nothing_behind(console: Console) -> None:
+    """However often one opens and closes: what a closed one was made of serves the next."""
+    console.open("live/lane_d?.from=first&.run=")
+    console.state("Live")
+    console.page.evaluate(COUNT_INTERVALS)
+    for _ in range(6):
+        console.page.get_by_role("button", name="+ Another stream").click()
+        expect(console.page.locator(".lanes .lane")).to_have_count(2)
+        console.page.get_by_role("button", name="Close").last.click()
+        expect(console.page.locator(".lanes .lane")).to_have_count(1)
+    assert console.page.evaluate("window.intervals") == 1
+    console.state("Live")
+    console.page.get_by_role("button", name="+ Another stream").click()
+    console.state("Not watching")
+    console.counted(0)
+
+
+def test_no_stream_is_lost_to_one_too_many(console: Console) -> None:
+    """A link that finds no room is refused in words, and what runs goes on."""
+    names = ["lane_a", "lane_b", "lane_c", "lane_d"]
+    for name in names:
+        console.page.goto(f"{console.url}/#live/{name}?.run=")
+        expect(lane(console, name)).to_have_attribute("data-running", "true", timeout=WITHIN_MS)
+    console.page.goto(f"{console.url}/#live/seen?.run=")
+    expect(console.page.locator(".toast")).to_contain_text("close one of them first")
+    assert [lane(console, name).count() for name in names] == [1, 1, 1, 1]
+    expect(console.page.locator('.lane[data-running="true"]')).to_have_count(4)
+    assert "#live/lane_d" in console.page.url

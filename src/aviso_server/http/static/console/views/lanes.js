@@ -18,6 +18,9 @@ export class LanesView {
   #app;
   /** @type {LiveView[]} */
   #lanes = [];
+  /** @type {LiveView[]} emptied, and used again before another is made */
+  #closed = [];
+  #made = 0;
   /** @type {string[]} */
   #offered = [];
   /** @type {LiveView} */
@@ -39,11 +42,11 @@ export class LanesView {
   /** @param {string[]} eventTypes */
   offer(eventTypes) {
     this.#offered = eventTypes;
-    for (const lane of this.#lanes) lane.offer(eventTypes);
+    for (const lane of [...this.#lanes, ...this.#closed]) lane.offer(eventTypes);
   }
 
   themed() {
-    for (const lane of this.#lanes) lane.themed();
+    for (const lane of [...this.#lanes, ...this.#closed]) lane.themed();
   }
 
   get place() {
@@ -60,11 +63,15 @@ export class LanesView {
   choose(eventType, given, number) {
     const known = this.#lanes.find((lane) => lane.number === number);
     const lane = known ?? this.#laneFor(eventType, given);
+    if (lane === null) {
+      this.#app.say(`${MOST} streams are the most; close one of them first.`);
+      return;
+    }
     this.#show(lane);
     lane.choose(eventType, given);
   }
 
-  /** The stream of an address if there is one, or a place for it.
+  /** The stream of an address if there is one, or room for it; null if there is none.
    *  @param {string} eventType @param {Given} given */
   #laneFor(eventType, given) {
     const same = [this.#shown, ...this.#lanes].find((lane) => lane.shows(eventType, given));
@@ -72,19 +79,24 @@ export class LanesView {
     if (this.#shown.free) return this.#shown;
     const free = this.#lanes.find((lane) => lane.free);
     if (free !== undefined) return free;
-    if (this.#lanes.length < MOST) return this.#add();
-    this.#app.say(`${MOST} streams are the most; this one takes the place of another.`);
-    return this.#shown;
+    return this.#lanes.length < MOST ? this.#add() : null;
   }
 
   #add() {
+    const lane = this.#closed.pop() ?? this.#make();
+    this.#made += 1;
+    lane.number = this.#made;
+    this.#lanes.push(lane);
+    return lane;
+  }
+
+  #make() {
     const lane = new LiveView(this.#app);
     lane.noted = (how) => {
       if (lane === this.#shown) this.#app.note(this, how);
       this.#draw();
     };
     lane.element.hidden = true;
-    this.#lanes.push(lane);
     this.element.append(lane.element);
     lane.themed();
     lane.offer(this.#offered);
@@ -106,8 +118,9 @@ export class LanesView {
 
   /** @param {LiveView} lane */
   #close(lane) {
-    lane.stop();
-    lane.element.remove();
+    lane.reset();
+    lane.element.hidden = true;
+    this.#closed.push(lane);
     this.#tabs.get(lane)?.element.remove();
     this.#tabs.delete(lane);
     this.#lanes = this.#lanes.filter((other) => other !== lane);

@@ -4,11 +4,10 @@ import { fill } from "../dom.js";
 import { icon } from "../icons.js";
 import { StreamView } from "./stream.js";
 
-let made = 0;
-
 export class LiveView extends StreamView {
   #asked = "";
-  number = made += 1;
+  /** Which of the lanes it is, in the order in which they were opened. */
+  number = 0;
 
   /** @param {import("../main.js").App} app */
   constructor(app) {

@@ -212,6 +212,15 @@ export class StreamView {
     this.note();
   }
 
+  /** Show and ask for nothing, as at the beginning. */
+  reset() {
+    this.stop();
+    this.empty();
+    this.query.write(new Given());
+    this.results.write(new Given());
+    this.#map = null;
+  }
+
   running() {
     this.busy = true;
     fill(this.go, icon("stop"), "Stop");
