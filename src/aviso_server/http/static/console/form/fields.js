@@ -140,14 +140,16 @@ export function summary(identifier) {
     // The last point of a ring is its first: not one to count.
     if (name === "polygon" && polygon) return `polygon of ${polygon.length - 1} points`;
     if (name === "point_cloud" && points) return `cloud of ${points.length} points`;
-    return `${name}=${clipped(typeof value === "string" ? value : JSON.stringify(value))}`;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `${name}=${clipped(text, SHOWN)}`;
   });
   return texts.join(", ");
 }
 
-/** @param {string} text */
-function clipped(text) {
-  return text.length > SHOWN ? `${text.slice(0, SHOWN).toWellFormed()}…` : text;
+/** The beginning of a text that is longer than so many characters.
+ *  @param {string} text @param {number} most */
+export function clipped(text, most) {
+  return text.length > most ? `${text.slice(0, most).toWellFormed()}…` : text;
 }
 
 /** Entries of an identifier, and what is wrong with the others, by field.

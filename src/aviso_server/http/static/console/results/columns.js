@@ -1,6 +1,6 @@
 // The columns of the table: which there can be, which are shown, and how they are chosen.
 
-import { summary } from "../form/fields.js";
+import { clipped, summary } from "../form/fields.js";
 import { clock, stamp } from "../moments.js";
 import { compareTexts, fieldOf, valueAt } from "./search.js";
 
@@ -69,7 +69,7 @@ function columnOf(name) {
     width,
     kind: payload ? "soft" : "",
     full,
-    text: (item) => clipped(full(item)),
+    text: (item) => clipped(full(item), PAYLOAD),
   };
 }
 
@@ -100,9 +100,4 @@ function collect(value, path, paths, depth) {
     // A dot in a name could not be told from a step.
     if (!name.includes(".")) collect(member, `${path}.${name}`, paths, depth + 1);
   }
-}
-
-/** @param {string} text */
-function clipped(text) {
-  return text.length > PAYLOAD ? `${text.slice(0, PAYLOAD)}…` : text;
 }
