@@ -3,7 +3,6 @@
 from playwright.sync_api import Locator, expect
 from support.console import WITHIN_MS, Console, notify
 
-
 COUNT_INTERVALS = """() => {
   const begin = window.setInterval; // each stream that is made has one
   window.intervals = 0;
